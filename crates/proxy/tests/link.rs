@@ -36,6 +36,34 @@ fn a_promise_that_comes_behind_its_answer_holds_up_no_later_request() {
 }
 
 #[test]
+fn a_promise_serves_a_request_that_is_on_its_way_and_needs_no_word_of_the_ground_side() {
+    if skips() {
+        return;
+    }
+    let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
+    let mut client = connect(origin);
+    client.write_all(get("/x").as_bytes()).unwrap();
+    let asked = link.next();
+    assert_eq!((asked.kind, asked.stream), (REQUEST, 1));
+    link.send(PROMISE, 0, 2, &asked.payload);
+    assert_eq!(link.next_of(CANCEL).stream, 1);
+    link.answer(2, WHOLE, 0, &[head(200, 1), b"a".to_vec()].concat());
+    assert_eq!(answer(&mut client).1, b"a");
+    // What the ground side said before it heard of that: who serves the request, or an answer of its own.
+    link.send(SERVE, 0, 1, &2_u32.to_be_bytes());
+    client.write_all(get("/x").as_bytes()).unwrap();
+    let asked = link.next_of(REQUEST);
+    assert_eq!(asked.stream, 3);
+    link.send(PROMISE, 0, 4, &asked.payload);
+    assert_eq!(link.next_of(CANCEL).stream, 3);
+    link.answer(3, BROKEN, 0, &[head(200, 2), b"b".to_vec()].concat());
+    link.answer(4, WHOLE, 0, &[head(200, 1), b"c".to_vec()].concat());
+    assert_eq!(answer(&mut client).1, b"c");
+    client.write_all(get("/y").as_bytes()).unwrap();
+    assert_eq!(link.next_of(REQUEST).stream, 5, "the link still stands");
+}
+
+#[test]
 fn an_answer_that_comes_before_its_requests_body_is_whole_reaches_the_browser() {
     if skips() {
         return;

@@ -1,6 +1,6 @@
 //! One request of a browser, from asking to the last byte of its answer.
 
-use super::Remote;
+use super::{Remote, ServedBy};
 use crate::pep::coding::Decoder;
 use crate::pep::exchange::{AnswerHead, Length, Request, priority_byte, varies};
 use crate::pep::wire::{BODY_FRAME, End, Frame};
@@ -43,7 +43,7 @@ pub struct Answer {
 /// What became of waiting for a stream.
 enum Came {
     Head,
-    ServedBy(u32, BTreeSet<String>),
+    ServedBy(ServedBy),
     Broken,
 }
 
@@ -129,7 +129,7 @@ impl Remote {
     ) -> Result<Answer, Broken> {
         let class = self.class(*request.user.ip());
         loop {
-            let stream = self.open(class);
+            let stream = self.open(class, &request);
             request.priority = told(stream);
             let guard = Guard { remote: self, stream };
             if self.out(stream, class).is_closed() {
@@ -150,12 +150,17 @@ impl Remote {
                     return Ok(self.answer(head, &request, stream, exchange));
                 }
                 Came::Broken => return Err(Broken),
-                Came::ServedBy(ahead, unless) => {
-                    std::mem::forget(guard);
-                    self.streams.borrow_mut().remove(&stream);
-                    if self.claim_stream(ahead, class) {
-                        request.priority = told(ahead);
-                        if let Some(answer) = self.from_ahead(&request, ahead, &unless, exchange).await {
+                Came::ServedBy(by) => {
+                    if by.told {
+                        std::mem::forget(guard);
+                        self.streams.borrow_mut().remove(&stream);
+                    } else {
+                        drop(guard);
+                    }
+                    if self.claim_stream(by.stream, class) {
+                        request.priority = told(by.stream);
+                        let answer = self.from_ahead(&request, by.stream, &by.unless, exchange).await;
+                        if let Some(answer) = answer {
                             return Ok(answer);
                         }
                     }
@@ -173,7 +178,7 @@ impl Remote {
                 Some(state) if state.head.is_some() => return Came::Head,
                 Some(state) if state.is_over() => return Came::Broken,
                 Some(state) => match &state.served_by {
-                    Some((ahead, unless)) => return Came::ServedBy(*ahead, unless.clone()),
+                    Some(by) => return Came::ServedBy(by.clone()),
                     None => state.wake.clone(),
                 },
             };

@@ -74,8 +74,10 @@ struct Stream {
     is_wanted: bool,
     /// Nobody will take what still arrives.
     is_dropped: bool,
-    /// Stream of an answer that was sent ahead and serves this request unless it varies with one of the fields.
-    served_by: Option<(u32, BTreeSet<String>)>,
+    /// The request of a browser that the ground side was asked for.
+    asked: Option<Request>,
+    /// Who serves it instead.
+    served_by: Option<ServedBy>,
     /// Bytes of the request's body that may be sent.
     credit: u32,
     /// Wakes who waits for the answer.
@@ -84,9 +86,23 @@ struct Stream {
     upload: Rc<Notify>,
 }
 
+/// An answer that was sent ahead serves a request unless it varies with one of the fields.
+#[derive(Clone)]
+struct ServedBy {
+    stream: u32,
+    unless: BTreeSet<String>,
+    /// The ground side said so: nothing follows on the request's own stream.
+    told: bool,
+}
+
 impl Stream {
     fn is_over(&self) -> bool {
         self.end.is_some_and(|(offset, _)| offset == self.next)
+    }
+
+    /// A browser waits for its first byte.
+    fn waits(&self) -> bool {
+        self.head.is_none() && self.served_by.is_none() && !self.is_dropped && !self.is_over()
     }
 }
 
@@ -145,10 +161,11 @@ impl Remote {
     }
 
     /// Opens the stream of a request.
-    fn open(&self, class: usize) -> u32 {
+    fn open(&self, class: usize, asked: &Request) -> u32 {
         let stream = self.next.get();
         self.next.set(stream + 2);
-        let state = Stream { class, is_wanted: true, credit: BODY_WINDOW, ..Stream::default() };
+        let asked = Some(asked.clone()).filter(|asked| !asked.fresh);
+        let state = Stream { class, is_wanted: true, credit: BODY_WINDOW, asked, ..Stream::default() };
         self.streams.borrow_mut().insert(stream, state);
         stream
     }
@@ -328,8 +345,22 @@ impl Remote {
         let mut streams = self.streams.borrow_mut();
         let Some(state) = self.state_of_ahead(&mut streams, stream) else { return Ok(()) };
         state.class = self.class(*request.user.ip());
-        state.promise = Some(request);
+        state.promise = Some(request.clone());
         state.promised = self.records.now();
+        if state.is_wanted || state.is_dropped {
+            return Ok(());
+        }
+        // The ground side will say so, too, but maybe behind all that waits for the link.
+        for waiting in streams.values_mut().filter(|state| state.waits()) {
+            let unless = match waiting.asked.as_ref().map(|asked| serves(&request, asked)) {
+                Some(Serves::Yes) => BTreeSet::new(),
+                Some(Serves::Unless(fields)) => fields,
+                Some(Serves::No) | None => continue,
+            };
+            waiting.served_by = Some(ServedBy { stream, unless, told: false });
+            waiting.wake.notify_one();
+            break;
+        }
         Ok(())
     }
 }
@@ -367,7 +398,7 @@ impl Receiver for Remote {
                 let mut streams = self.streams.borrow_mut();
                 // A request that was given up is answered nevertheless.
                 if let Some(state) = streams.get_mut(&stream) {
-                    state.served_by = Some((by, unless));
+                    state.served_by = Some(ServedBy { stream: by, unless, told: true });
                     state.wake.notify_one();
                     if state.is_dropped {
                         streams.remove(&stream);
