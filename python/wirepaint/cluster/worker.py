@@ -88,7 +88,7 @@ class _Offered(NamedTuple):
 
 
 async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place: Path, said: str) -> None:
-    import dask
+    import dask.config
     from distributed import Nanny
 
     dask.config.set(_SETTINGS)
