@@ -27,6 +27,8 @@ OF_THE_MACHINE = {
     "emulator_pause",
     "unseen_acks",
     "server_pause",
+    "start",
+    "light",
     # Measured once for all visits, perhaps while others used the machine; it has tests of its own.
     "calibration",
 }

@@ -95,3 +95,37 @@ pub(crate) fn cpu_time_ns() -> u64 {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only() -> Vec<usize> {
+        let allowed = allowed().unwrap();
+        // SAFETY: the indices are below the size of the set.
+        (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &allowed) }).collect()
+    }
+
+    #[test]
+    fn the_cpu_and_the_priority_are_given_back() {
+        let before = only();
+        let Some(&first) = before.first().filter(|_| before.len() > 1) else { return };
+        for asked in [None, Some(first)] {
+            let realtime = Realtime::begin(asked);
+            let taken = asked.or(before.last().copied());
+            assert_eq!(realtime.conditions.cpu, taken);
+            assert_eq!(only(), taken.into_iter().collect::<Vec<_>>());
+            drop(realtime);
+            assert_eq!(only(), before);
+            // SAFETY: it has no pointers.
+            assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_OTHER);
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_none() {
+        for cpu in [libc::CPU_SETSIZE as usize - 1, usize::MAX] {
+            assert_eq!(Realtime::begin(Some(cpu)).conditions.cpu, None);
+        }
+    }
+}

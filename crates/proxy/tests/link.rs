@@ -11,16 +11,22 @@ use support::link::*;
 use support::origin::{answer, answering, connect, get, head as request_head, html, with_length};
 use support::skips;
 
+/// A browser's first request, and how it comes over the link.
+fn asked_for_x(link: &mut Link, origin: std::net::SocketAddr) -> (TcpStream, Frame) {
+    let mut client = connect(origin);
+    client.write_all(get("/x").as_bytes()).unwrap();
+    let asked = link.next();
+    assert_eq!((asked.kind, asked.stream), (REQUEST, 1));
+    (client, asked)
+}
+
 #[test]
 fn a_promise_that_comes_behind_its_answer_holds_up_no_later_request() {
     if skips() {
         return;
     }
     let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
-    let mut client = connect(origin);
-    client.write_all(get("/x").as_bytes()).unwrap();
-    let asked = link.next();
-    assert_eq!((asked.kind, asked.stream), (REQUEST, 1));
+    let (mut client, asked) = asked_for_x(&mut link, origin);
     link.send(SERVE, 0, 1, &2_u32.to_be_bytes());
     link.answer(2, WHOLE, 0, &[head(200, 1), b"a".to_vec()].concat());
     assert_eq!(answer(&mut client).1, b"a");
@@ -41,10 +47,7 @@ fn a_promise_serves_a_request_that_is_on_its_way_and_needs_no_word_of_the_ground
         return;
     }
     let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
-    let mut client = connect(origin);
-    client.write_all(get("/x").as_bytes()).unwrap();
-    let asked = link.next();
-    assert_eq!((asked.kind, asked.stream), (REQUEST, 1));
+    let (mut client, asked) = asked_for_x(&mut link, origin);
     link.send(PROMISE, 0, 2, &asked.payload);
     assert_eq!(link.next_of(CANCEL).stream, 1);
     link.answer(2, WHOLE, 0, &[head(200, 1), b"a".to_vec()].concat());
@@ -117,7 +120,9 @@ fn what_a_cancelled_answer_leaves_of_the_memory_is_offered_to_the_next() {
     const SECOND: usize = 560_000;
     let serve =
         answering(|request| with_length(&vec![0; if request.contains("/first") { FIRST } else { SECOND }]));
-    let (_folder, _running, mut link, port) = ground(serve, |_| ());
+    // Slow enough that most of the first answer is here when it is cancelled.
+    let (_folder, _running, mut link, port) =
+        ground(serve, |run| run["proxies"][0]["rate_bit_per_s"] = 2_000_000.into());
     link.send(REQUEST, 0, 1, &request(port, "/first"));
     thread::sleep(Duration::from_millis(500));
     link.send(REQUEST, 0, 3, &request(port, "/second"));

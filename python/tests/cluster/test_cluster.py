@@ -23,7 +23,7 @@ from waiting import holds_within
 import wirepaint
 from wirepaint import dataplane, metrics
 from wirepaint.cli import invoke
-from wirepaint.cluster import batch, connection
+from wirepaint.cluster import batch, connection, worker
 from wirepaint.cluster.connection import Connection, Offers, offer
 from wirepaint.results import Results
 from wirepaint.results.verify import verify
@@ -266,7 +266,8 @@ def test_a_worker_leaves_nothing_behind(tmp_path: Path) -> None:
         assert holds_within(30, lambda: left(tmp_path) == [] and not any(map(alive, of_killed)))
 
 
-def test_dask_knows_simulating_workers_by_name(tmp_path: Path) -> None:
+def test_dask_knows_simulating_workers_by_name_and_they_have_our_settings(tmp_path: Path) -> None:
+    from dask import config
     from distributed import Client
 
     with cluster(tmp_path) as started:
@@ -274,7 +275,9 @@ def test_dask_knows_simulating_workers_by_name(tmp_path: Path) -> None:
         started.start_worker(2, name="of-2")
         with Client(started.address.replace("dask", "tcp"), set_as_default=False) as client:
             found = client.scheduler_info(n_workers=-1)["workers"].values()
-            assert sorted(worker["name"] for worker in found) == ["of-1", "of-2-0", "of-2-1"]
+            assert sorted(one["name"] for one in found) == ["of-1", "of-2-0", "of-2-1"]
+            for setting, asked in worker.SETTINGS.items():
+                assert [*client.run(config.get, setting).values()] == [asked] * 3, setting
             # As the operator of dask-kubernetes asks which deployments to remove.
             idle = client.sync(client.scheduler.workers_to_close, n=3, attribute="name")
             assert sorted(idle) == ["of-1", "of-2-0", "of-2-1"]

@@ -26,7 +26,7 @@ _ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",  # a process has one core
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
-_SETTINGS = {
+SETTINGS = {
     # It stops the task a hundred times a second.
     "distributed.worker.profile.enabled": False,
     # Each wakes a process up to fifty times a second, to watch what a process of one task does not have.
@@ -91,7 +91,7 @@ async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place:
     import dask.config
     from distributed import Nanny
 
-    dask.config.set(_SETTINGS)
+    dask.config.set(SETTINGS)
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)

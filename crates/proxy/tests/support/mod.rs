@@ -18,9 +18,17 @@ pub fn address(number: u8) -> String {
     format!("127.{}.{}.{number}", 64 + process / 256 % 128, process % 256)
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now. The kernel gives it to no one, so it is still free when a proxy starts.
 pub fn free_port() -> u16 {
-    TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let (first, count) = (10_000, 22_000);
+    loop {
+        let place = std::process::id().wrapping_mul(61) + COUNT.fetch_add(1, Ordering::Relaxed);
+        let port = first + (place % count) as u16;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// True without the right to listen for any address; says so.

@@ -78,11 +78,8 @@ class Session:
                 yield job.run, failure
 
     def _is_full(self) -> bool:
-        if len(self._running) < self._at_once and all(
-            side_by_side.may(job.run) for job in self._running.values()
-        ):
-            return False
-        return bool(self._running)
+        alone = not all(side_by_side.may(job.run) for job in self._running.values())
+        return alone or len(self._running) >= self._at_once
 
     def _begin(self, job: Job) -> RunFailed | None:
         """Begins a run; returns why it could not."""
