@@ -16,6 +16,13 @@ from waiting import holds_within
 SCRIPTS = Path(sys.executable).parent
 WIREPAINT = SCRIPTS / "wirepaint"
 STARTS_S = 60
+WITH_DASK_ONLY = """
+import sys
+sys.modules["wirepaint"] = None
+from dask.__main__ import main
+main()
+"""
+"""The command ``dask`` where wirepaint is not installed."""
 
 
 class Cluster:
@@ -51,7 +58,9 @@ class Cluster:
         options = [option.replace("--tls-ca", "--tls-ca-file") for option in self.tls]
         protocol = "tls" if self.tls else "tcp"
         where = ("--host", f"{protocol}://127.0.0.1:{self.port}", "--no-dashboard", "--no-show")
-        started = self.start("scheduler", SCRIPTS / "dask", "scheduler", *where, *options, env=env)
+        started = self.start(
+            "scheduler", sys.executable, "-c", WITH_DASK_ONLY, "scheduler", *where, *options, env=env
+        )
         assert holds_within(STARTS_S, self._listens), self.logs()
         return started
 

@@ -7,8 +7,11 @@ use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Frames of the ring: 54 ms at 300,000 packets per second.
-const RING_FRAMES: u32 = 16_384;
+/// Frames of the ring of a fast link: 54 ms at 300,000 packets per second.
+pub(crate) const RING_FRAMES: u32 = 16_384;
+/// Of a slow link: 20 ms at 100,000 packets per second. The kernel clears the ring in one go, and a large one may hold
+/// up the servers of other runs for more than 50 ms.
+pub(crate) const SMALL_RING_FRAMES: u32 = 2_048;
 /// Room per frame, with the kernel's header before it.
 const RING_FRAME_BYTES: u32 = 2048;
 const RING_BLOCK_BYTES: u32 = 64 * 1024;
@@ -23,6 +26,7 @@ pub(crate) const BATCH: usize = 32;
 pub(crate) struct Port {
     socket: OwnedFd,
     ring: *mut u8,
+    ring_frames: u32,
     next: u32,
     /// Drops of the ring so far; the kernel's own counter is reset by reading.
     ring_drops: u64,
@@ -66,8 +70,8 @@ fn set<T>(socket: &OwnedFd, level: c_int, option: c_int, value: T, name: &str) -
 }
 
 impl Port {
-    /// Opens an interface of the present network namespace.
-    pub fn open(interface: &str) -> Result<Port, Error> {
+    /// Opens an interface of the present network namespace, with a ring of so many frames.
+    pub fn open(interface: &str, ring_frames: u32) -> Result<Port, Error> {
         let name = CString::new(interface)
             .map_err(|_| Error::Usage(format!("interface {interface:?}: found a zero byte")))?;
         // SAFETY: `name` is a C string.
@@ -98,16 +102,16 @@ impl Port {
         set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER_BYTES, "SO_SNDBUFFORCE")?;
         let request = libc::tpacket_req {
             tp_block_size: RING_BLOCK_BYTES,
-            tp_block_nr: RING_FRAMES * RING_FRAME_BYTES / RING_BLOCK_BYTES,
+            tp_block_nr: ring_frames * RING_FRAME_BYTES / RING_BLOCK_BYTES,
             tp_frame_size: RING_FRAME_BYTES,
-            tp_frame_nr: RING_FRAMES,
+            tp_frame_nr: ring_frames,
         };
         set(&socket, packet, libc::PACKET_RX_RING, request, "PACKET_RX_RING")?;
         // SAFETY: maps the ring that was just made; unmapped in drop.
         let ring = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                (RING_FRAMES * RING_FRAME_BYTES) as usize,
+                (ring_frames * RING_FRAME_BYTES) as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 socket.as_raw_fd(),
@@ -119,7 +123,8 @@ impl Port {
         }
         let earlier_drops = receive_drops(interface)?;
         let interface = interface.to_owned();
-        let port = Port { socket, ring: ring.cast(), next: 0, ring_drops: 0, interface, earlier_drops };
+        let port =
+            Port { socket, ring: ring.cast(), ring_frames, next: 0, ring_drops: 0, interface, earlier_drops };
         // SAFETY: an all-zero address is valid and is filled here.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
@@ -140,7 +145,7 @@ impl Port {
     }
 
     fn header(&self) -> *mut libc::tpacket2_hdr {
-        // SAFETY: `next` is below RING_FRAMES, so this lies inside the mapping, and frames are
+        // SAFETY: `next` is below `ring_frames`, so this lies inside the mapping, and frames are
         // aligned to their size.
         unsafe { self.ring.add((self.next * RING_FRAME_BYTES) as usize).cast() }
     }
@@ -173,7 +178,7 @@ impl Port {
         };
         take(received);
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % RING_FRAMES;
+        self.next = (self.next + 1) % self.ring_frames;
         true
     }
 
@@ -251,7 +256,7 @@ fn column(table: &str, interface: &str) -> Option<u64> {
 impl Drop for Port {
     fn drop(&mut self) {
         // SAFETY: unmaps what `open` mapped; nothing refers to it any more.
-        unsafe { libc::munmap(self.ring.cast(), (RING_FRAMES * RING_FRAME_BYTES) as usize) };
+        unsafe { libc::munmap(self.ring.cast(), (self.ring_frames * RING_FRAME_BYTES) as usize) };
     }
 }
 

@@ -101,10 +101,11 @@ def test_the_first_user_is_the_one_who_began_first() -> None:
     )
     chunk = pl.DataFrame({"visit": [0, 1, 2], "time": [40, 40, 40], "bytes": [100, 100, 100]})
     found = http_ae_2011.users({"page": page, "chunk": chunk}.__getitem__)
-    assert found.select("series", "load_s").rows() == [("first", 2.0), ("later", 4.0)]
-    assert found["later_percent"].to_list() == [100.0, 100.0]
+    assert found.select("series", "load_s").rows() == [("first", 2.0), ("later", 4.0), ("all", None)]
+    assert found["later_percent"].to_list() == [None, 100.0, None]
     rates = [1 / 2, 1 / 3, 1 / 5]
-    assert found["jain"][0] == pytest.approx(sum(rates) ** 2 / 3 / sum(rate**2 for rate in rates))
+    assert found["jain"].to_list()[:2] == [None, None]
+    assert found["jain"][2] == pytest.approx(sum(rates) ** 2 / 3 / sum(rate**2 for rate in rates))
 
 
 def test_classes_have_their_shares_of_the_link_and_their_users_a_code_point() -> None:
@@ -151,7 +152,7 @@ def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up
     found = json.loads((out / "verdicts.json").read_text())
     assert (found["backend"], found["uncounted"]) == ("simulator", 0)
     users = pl.read_csv(out / "data/users.csv")
-    assert set(users["series"]) == {"first", "later"} and users.height == 6
+    assert set(users["series"]) == {"first", "later", "all"} and users.height == 9
     assert invoke(["users", str(out / "runs/users")]) == 0, "the results are those of an evaluation"
     before, attempts = (out / "data/variants.csv").read_bytes(), carried_out(out)
     assert len(attempts) == 9

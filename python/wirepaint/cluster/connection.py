@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
+import pickle
 import queue
 import time
 from abc import ABC, abstractmethod
@@ -72,16 +74,23 @@ class Connection:
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
         self._looked = 0.0
         self._others: set[str] = set()
+        self._functions: dict[tuple[Callable[..., Any], str], Future] = {}
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._functions.clear()
         self.client.close(timeout=1)
 
     def submit(self, what: str, function: Callable[..., Any], *given: Any, resource: str) -> Future:
-        """Has a worker with the resource call the function; :meth:`next` gives the future and its outcome."""
+        """Has a worker with the resource call the function; :meth:`next` gives the future and its outcome.
+
+        The scheduler reads what is given and has no wirepaint, so it is of Python's own types.
+        """
+        key = f"{OFFER}-{what}-{uuid4().hex}"
         with self._asking():
+            named = self._named(function, resource)
             future = self.client.submit(
-                function, *given, key=f"{OFFER}-{what}-{uuid4().hex}", pure=False, resources={resource: 1}
+                operator.call, named, *given, key=key, pure=False, resources={resource: 1}
             )
         future.add_done_callback(self._fetch)
         return future
@@ -101,6 +110,15 @@ class Connection:
         with self._asking():
             name = f"{OFFER}-shared-{digest}"
             return self.client.submit(bytes, content, key=name, resources={resource: 0})
+
+    def _named(self, function: Callable[..., Any], resource: str) -> Future:
+        """The function, which a worker looks up by its name and keeps."""
+        if (function, resource) not in self._functions:
+            key = f"{OFFER}-function-{uuid4().hex}"
+            self._functions[function, resource] = self.client.submit(
+                pickle.loads, pickle.dumps(function), key=key, resources={resource: 0}
+            )
+        return self._functions[function, resource]
 
     def next(self, kind: str, look: Callable[[Offers], None]) -> Ended | None:
         """Waits some seconds for a task to end and its outcome to come; None if none did.

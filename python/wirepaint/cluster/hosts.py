@@ -6,6 +6,7 @@ hosts are never quite alike. A host joins when its worker does. If one is lost, 
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -203,7 +204,9 @@ class Session(Workers):
         asked = testbed.Asked(
             batch.fingerprint(), host.name, self._command, packed, frozenset(folders), files=not copy
         )
-        future = self.connection.submit("run", testbed.carry_out, asked, given, resource=host.resource)
+        future = self.connection.submit(
+            "run", testbed.carry_out, pickle.dumps(asked), given, resource=host.resource
+        )
         host.task = _Task(job, future, copy)
 
     def _ended(

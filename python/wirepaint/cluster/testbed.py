@@ -128,8 +128,8 @@ def pack_page(folder: Path) -> bytes:
 _process: subprocess.Popen[bytes] | None = None
 
 
-def carry_out(asked: Asked, pages: Mapping[str, bytes]) -> Lacks | Ended:
-    """Has the process of this host's testbed carry out a run.
+def carry_out(asked: bytes, pages: Mapping[str, bytes]) -> Lacks | Ended:
+    """Has the process of this host's testbed carry out a run; ``asked`` is an :class:`Asked`, pickled.
 
     Raises ``Refused`` for what is no run's fault, ``batch.OtherVersion`` for a run of another version.
     """
@@ -164,9 +164,10 @@ def serve() -> None:
             if host.is_busy and not select.select([sys.stdin], [], [], IDLE_S)[0]:
                 host.rest()
             try:
-                asked, pages = pickle.load(sys.stdin.buffer)
+                packed, pages = pickle.load(sys.stdin.buffer)
             except EOFError:
                 return
+            asked: Asked = pickle.loads(packed)
             try:
                 answer: Any = host.carry_out(asked, pages)
             except WirepaintError as error:

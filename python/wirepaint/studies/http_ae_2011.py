@@ -182,17 +182,18 @@ def load(trace: Trace) -> pl.DataFrame:
 def users(trace: Trace) -> pl.DataFrame:
     """Load times of the user who began first, and of the others in the mean: series ``first``, ``later``.
 
-    ``later_percent`` is how much longer the later ones take; ``jain`` is the metric jain-index-of-users.
+    ``later_percent`` is how much longer the later ones take. The series ``all`` has ``jain``, the metric
+    jain-index-of-users.
     """
     page = trace("page").sort("navigation_start", maintain_order=True)
     loads = _load_s(page)
     first, later = float(loads[0]), float(loads[1:].to_numpy().mean())
     return pl.DataFrame(
         {
-            "series": ["first", "later"],
-            "load_s": [first, later],
-            "later_percent": [100 * (later / first - 1)] * 2,
-            "jain": [metrics.get("jain-index-of-users").function(trace)] * 2,
+            "series": ["first", "later", "all"],
+            "load_s": [first, later, None],
+            "later_percent": [None, 100 * (later / first - 1), None],
+            "jain": [None, None, metrics.get("jain-index-of-users").function(trace)],
         }
     )
 

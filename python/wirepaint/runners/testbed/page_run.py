@@ -45,7 +45,7 @@ CLIENT_FD = 3
 _END_THEMSELVES = ("flows", "light")
 """Parts that end before they are told to."""
 _NICE = -10
-"""Of the server beside several browsers, and of light users: they stand for machines of others."""
+"""Of light users, and of the server beside several browsers or other runs: they stand for other machines."""
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     transport, visits = run["transport"], run["visits"]
     clients, hosts, route = _clients(run), hosts_of(run), Route.of(run)
     emulate = ["emulate"]
-    if run["checks"].get("side_by_side"):  # a description of an earlier build has not
+    is_beside = run["checks"].get("side_by_side", False)  # a description of an earlier build has not
+    if is_beside:
         emulate.append(f"--cpu={_leave_a_cpu()}")
     sender, server = hosts[route.sender], hosts["server"]
     clients[0].setdefault("address", namespaces.CLIENT_ADDRESS)
@@ -130,7 +131,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             capture.Captures(_ends(run, paths, inside), run.get("capture"), folder, key)
         )
         if visits:
-            start("server", ["replay"], paths.server, nice=_NICE if behind else 0)
+            nice = _NICE if behind or is_beside else 0
+            start("server", ["replay"], paths.server, nice=nice)
         visiting = loading.Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
         if visits:
             parts["server"].wait_ready()
