@@ -36,9 +36,11 @@ def carried_out(folder: Path, *, alone: bool) -> tuple[float, pl.DataFrame, int]
     """Seconds, load times of the runs that count, and the number of repeats."""
     command = [sys.executable, "-c", ALONE] if alone else [Path(sys.executable).with_name("wirepaint")]
     began = time.monotonic()
-    subprocess.run([*command, "run", FILE, "-o", folder, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    ended = subprocess.run([*command, "run", FILE, "-o", folder, "--quiet"], stdout=subprocess.DEVNULL)
     seconds = time.monotonic() - began
     results = Results.open(folder)
+    if results.runs("done").height < results.runs().height:
+        sys.exit(ended.returncode or "not all runs are done")
     attempts = int(results.runs("done")["attempts"].sum())
     frame = metrics.table(results).filter(~pl.col("warmup"), pl.col("verdict") == "valid")
     return seconds, frame.select(*_OF_A_VISIT, "page_load_time"), attempts - results.runs("done").height
@@ -66,16 +68,18 @@ def main() -> None:
             "p90": apart.abs().quantile(0.9),
         },
     }
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
     how = "one after the other again" if options.twice else "side by side"
     print(f"one after the other: {alone_s:.0f} s, {alone.height} runs count")
     print(f"{how}: {other_s:.0f} s, {other.height} runs count, {repeats} repeated")
     print(f"{alone_s / other_s:.1f} times as fast")
+    if pairs.is_empty():
+        sys.exit("no visit counts both times")
     print(
         f"load times of one visit: {apart.mean():+.2f} % in the mean; apart by {apart.abs().median():.2f} % "
         f"in the median, by {apart.abs().quantile(0.9):.2f} % in the 90th percentile of {pairs.height}"
     )
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

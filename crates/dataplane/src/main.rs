@@ -27,9 +27,9 @@ enum Verb {
     Emulate {
         /// The run description.
         run: PathBuf,
-        /// The CPU that it takes, even if it may use only others; the last one that it may use when left out.
-        #[arg(long)]
-        cpu: Option<usize>,
+        /// Other runs go beside this one: take this CPU, even if only others may be used, and little memory.
+        #[arg(long, value_name = "CPU")]
+        beside: Option<usize>,
     },
     /// Carry out simulated runs, many at once.
     Simulate {
@@ -173,7 +173,7 @@ fn main() -> ExitCode {
             println!("{}", serde_json::to_string_pretty(&schemas).expect("schemas are plain data"));
             ExitCode::SUCCESS
         }
-        Verb::Emulate { run, cpu } => emulator_ended(wirepaint_emulator::command(&run, cpu)),
+        Verb::Emulate { run, beside } => emulator_ended(wirepaint_emulator::command(&run, beside)),
         Verb::Simulate { runs, workers, collect, tables, parent } => {
             if parent.is_some_and(|parent| !wirepaint_run::process::die_with_parent(parent)) {
                 return ExitCode::FAILURE;

@@ -6,16 +6,16 @@ use crate::clock::RunClock;
 use crate::frame::{ETHERNET_BYTES, SLOT_BYTES, Store};
 use crate::histogram::Histogram;
 use crate::lane::{Lane, Shared};
-use crate::port::{Port, RING_FRAMES, SMALL_RING_FRAMES};
+use crate::port::Port;
 use crate::realtime::{Conditions, cpu_time_ns};
 use crate::recorder::Recorder;
 use crate::summary::{Lateness, Pause, Summary};
 use std::path::Path;
 use wirepaint_link_model::Link;
-use wirepaint_link_model::config::{Capacity, Direction};
+use wirepaint_link_model::config::Direction;
 use wirepaint_run::Run;
 use wirepaint_run::signals::Signals;
-use wirepaint_units::{BitRate, Duration, Time};
+use wirepaint_units::{Duration, Time};
 
 /// The thread aims to wake at most this long before a departure.
 const SPIN_NS: u64 = 5_000;
@@ -43,17 +43,9 @@ const MOST_PAUSES: usize = 1000;
 /// Longest sleep, which is also the interval of checks for a stop signal.
 const LONGEST_SLEEP_NS: u64 = 10_000_000;
 
-/// Most of a slow link, in each direction.
-const SLOW: BitRate = BitRate(10_000_000);
-
 /// Largest MTU that fits into rings and slots beside the kernel's header.
 const LARGEST_MTU: u32 = 1900;
 const _: () = assert!(SLOT_BYTES >= LARGEST_MTU as usize + ETHERNET_BYTES);
-
-fn is_slow(direction: &Direction) -> bool {
-    matches!(direction.capacity, Capacity::Rate { bit_per_s } if bit_per_s <= SLOW)
-        && direction.changes.is_empty()
-}
 
 /// Both directions and what they share.
 pub(crate) struct Forwarder {
@@ -90,8 +82,8 @@ struct Rest {
 }
 
 impl Forwarder {
-    /// Opens the interfaces of a run's segment; `path` is named in errors.
-    pub fn new(run: &Run, path: &Path) -> Result<Forwarder, Error> {
+    /// Opens the interfaces of a run's segment, each with a ring of so many frames; `path` is named in errors.
+    pub fn new(run: &Run, path: &Path, ring_frames: u32) -> Result<Forwarder, Error> {
         let (segment, interfaces) = run.emulated(path)?;
         let sample_interval = Duration(segment.sample_interval_ns);
         if sample_interval < Duration::from_micros(100) {
@@ -121,9 +113,8 @@ impl Forwarder {
             };
         // Each direction has its own seed; the second is the bitwise complement of the first.
         let lanes = [lane("down", &segment.down, run.seed)?, lane("up", &segment.up, !run.seed)?];
-        let is_slow = [&segment.down, &segment.up].into_iter().all(is_slow);
-        let frames = if is_slow { SMALL_RING_FRAMES } else { RING_FRAMES };
-        let ports = [Port::open(&interfaces.client, frames)?, Port::open(&interfaces.server, frames)?];
+        let open = |interface| Port::open(interface, ring_frames);
+        let ports = [open(&interfaces.client)?, open(&interfaces.server)?];
         let shared = Shared {
             clock,
             store: Store::new(),

@@ -32,11 +32,13 @@ use wirepaint_run::signals::Signals;
 ///
 /// Runs in the namespace that holds both interfaces of the segment.
 ///
-/// `cpu` is the CPU that it takes; the last one of those that it may use if left out.
-pub fn command(path: &Path, cpu: Option<usize>) -> Result<(), Error> {
+/// `beside` is for a run that has others beside it: the CPU that its emulator takes. Without it that is the last one of
+/// those that it may use.
+pub fn command(path: &Path, beside: Option<usize>) -> Result<(), Error> {
     let run = Run::read(path)?;
-    let mut forwarder = forward::Forwarder::new(&run, path)?;
-    let realtime = Realtime::begin(cpu);
+    let ring_frames = if beside.is_some() { port::SMALL_RING_FRAMES } else { port::RING_FRAMES };
+    let mut forwarder = forward::Forwarder::new(&run, path, ring_frames)?;
+    let realtime = Realtime::begin(beside);
     let conditions = realtime.conditions.clone();
     let stop = Signals::block();
     println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));

@@ -8,7 +8,7 @@ use wirepaint_page_model::page::{Cause, Element, Kind, Resource};
 
 /// As long as Chromium's.
 const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
-                          wirepaint-light/1.0 Safari/537.36";
+                          WirepaintLight/156.0.8078.108 Safari/537.36";
 const BRANDS: &str = "\"Chromium\";v=\"156\", \"Not=A?Brand\";v=\"24\"";
 
 /// A request, ready to be written in any version of HTTP.
@@ -97,7 +97,6 @@ impl Request {
             field(name, value);
         }
         field("accept-encoding", if encrypted { "gzip, deflate, br, zstd" } else { "gzip, deflate" });
-        field("accept-language", "en-US,en;q=0.9");
         if encrypted {
             field("priority", &value(priority));
         }
@@ -154,11 +153,11 @@ fn referrer(page: &Page, resource: &Resource) -> String {
 fn accepted(kind: Kind) -> &'static str {
     match kind {
         Kind::Html => {
-            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/jxl,image/avif,image/webp,image/apng,*/*;q=0.8,\
              application/signed-exchange;v=b3;q=0.7"
         }
         Kind::Css => "text/css,*/*;q=0.1",
-        Kind::Image => "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+        Kind::Image => "image/jxl,image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
         _ => "*/*",
     }
 }

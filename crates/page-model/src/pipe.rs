@@ -1,7 +1,8 @@
 //! One direction of a connection, as lengths of bytes with their meanings.
 //!
 //! Contents are never carried. The writer adds a [`Piece`] for each run of bytes with one meaning. The reader
-//! gets it once the needed bytes have arrived: over TLS, all up to the end of the record.
+//! gets it once the needed bytes have arrived: over TLS, all up to the end of the record. Without TLS it reads
+//! payload as it comes.
 
 use std::collections::VecDeque;
 
@@ -32,9 +33,6 @@ pub struct Pipe<T> {
     counted: usize,
 }
 
-/// Most bytes of a read over plain TCP, which has no records.
-const PLAIN_STEP: u64 = 4_096;
-
 impl<T: Copy> Pipe<T> {
     /// An empty direction. `record` is the largest plaintext of a TLS record and its overhead; `None` for
     /// plain TCP.
@@ -60,7 +58,8 @@ impl<T: Copy> Pipe<T> {
     /// Returns the bytes on the wire.
     pub fn write(&mut self, parts: &[(T, u64, u64)]) -> u64 {
         let before = self.written;
-        let (step, overhead) = self.record.unwrap_or((PLAIN_STEP, 0));
+        let is_plain = self.record.is_none();
+        let (step, overhead) = self.record.unwrap_or((u32::MAX.into(), 0));
         let mut left: u64 = parts.iter().map(|part| part.1).sum();
         let mut room = 0; // of the record that is being filled
         let mut record_end = self.written;
@@ -83,7 +82,9 @@ impl<T: Copy> Pipe<T> {
                 }
                 let bytes = (take - idle) as u32;
                 let last = plain == 0;
-                self.pieces.push_back(Piece { end: self.written, ready: record_end, meaning, bytes, last });
+                let end = self.written;
+                let ready = if is_plain { end } else { record_end };
+                self.pieces.push_back(Piece { end, ready, meaning, bytes, last });
             }
         }
         self.written - before
@@ -110,7 +111,15 @@ impl<T: Copy> Pipe<T> {
 
     /// The next piece that the reader can use.
     pub fn read(&mut self) -> Option<Piece<T>> {
-        if self.pieces.front()?.ready > self.arrived || self.counted == 0 {
+        let is_plain = self.record.is_none();
+        let front = self.pieces.front_mut()?;
+        if is_plain && front.end > self.arrived {
+            let left = (front.end - self.arrived) as u32; // of the payload, which is at the end
+            let bytes = front.bytes.saturating_sub(left);
+            front.bytes -= bytes;
+            return (bytes > 0).then_some(Piece { end: self.arrived, bytes, last: false, ..*front });
+        }
+        if front.ready > self.arrived || self.counted == 0 {
             return None;
         }
         self.counted -= 1;
@@ -159,10 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn plain_bytes_are_readable_without_records() {
+    fn without_tls_payload_is_readable_as_it_comes() {
         let mut pipe = Pipe::new(None);
-        assert_eq!(pipe.write(&[(1, 10_000, 9_900)]), 10_000);
-        pipe.arrive(4_096, |_, _| {});
-        assert_eq!(readable(&mut pipe), [(1, 3_996)]);
+        assert_eq!(pipe.write(&[(1, 10_000, 9_900), (2, 50, 0)]), 10_050);
+        pipe.arrive(100, |_, _| {});
+        assert_eq!(readable(&mut pipe), []);
+        pipe.arrive(1_348, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(1, 1_348)]);
+        assert_eq!(readable(&mut pipe), []);
+        pipe.arrive(8_572, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(1, 8_552)]);
+        pipe.arrive(30, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(2, 0)]);
     }
 }

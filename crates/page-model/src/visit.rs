@@ -70,11 +70,13 @@ impl Prepared {
         &self.page
     }
 
-    /// Bytes of a request in HTTP/1.1, with its body; `client_bytes` are those of the client's own fields.
-    pub fn plain_request(&self, resource: u32, client_bytes: u32) -> u64 {
-        let client = RequestHeads { plain_bytes: client_bytes, ..RequestHeads::default() };
+    /// Bytes of a request in HTTP/1.1, with its body; `client` are the fields that its browser adds.
+    pub fn plain_request(&self, resource: u32, client: RequestHeads) -> u64 {
+        let asked = &self.page.resources[resource as usize];
+        let encrypted = self.page.origins[asked.origin as usize].encrypted;
+        let client = if encrypted { client } else { client.in_clear() };
         let mut coding = HttpVersion::H1.protocol().coding(&self.heads, client);
-        coding.request(&self.heads, resource) + self.page.resources[resource as usize].post_bytes
+        coding.request(&self.heads, resource) + asked.post_bytes
     }
 
     /// Bytes of the head of an answer in HTTP/1.1.

@@ -3,7 +3,8 @@
 //! HTTP/1.1, one request at a time on a connection. An idle connection of the origin is used again, the one used last
 //! first; else a new one is opened, within a limit.
 //!
-//! - DEVIATION: proxies and their servers take no CPU time; the think time of a server is the page's.
+//! - DEVIATION: proxies and their servers take no CPU time beside that until a proxy reads; the think time of a server
+//!   is the page's.
 //! - DEVIATION: sessions of TLS are not resumed.
 
 use crate::fabric::EndpointId;
@@ -18,6 +19,10 @@ use wirepaint_http_model::Priority;
 use wirepaint_page_model::{Step, Upstream};
 use wirepaint_units::{Duration, Time};
 
+/// A proxy reads what has come so long after the first of it: segments of one burst are one read, as Linux hands them
+/// over in one piece (GRO) and a process takes a while to wake. About the time of a wake-up; not measured.
+const READ_AFTER: Duration = Duration::from_micros(50);
+
 /// Settings of a proxy's connections to servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
@@ -27,6 +32,8 @@ pub struct Pool {
     pub per_origin: usize,
     /// Bytes that the proxy adds to the head of a request.
     pub request_bytes: u32,
+    /// Most bytes of the read that gets the head of an answer.
+    pub head_read: u64,
 }
 
 /// What a proxy has received.
@@ -54,6 +61,8 @@ pub struct Fetcher {
     waiting: VecDeque<Request>,
     /// Ends of think times and of idle times, with the connection's number.
     timers: BTreeSet<(Time, u32)>,
+    /// When to read, with the connection's number.
+    reads: BTreeSet<(Time, u32)>,
     came: VecDeque<Came>,
     paused: bool,
 }
@@ -68,6 +77,8 @@ struct Line {
     /// It may carry requests.
     ready: bool,
     closed: bool,
+    /// The next read gets the head of an answer.
+    is_head_due: bool,
     stage: Stage,
     /// Bytes that wait for room in the send buffers of proxy and server.
     pending: [u64; 2],
@@ -109,6 +120,7 @@ impl Fetcher {
             relaying: Relaying::default(),
             waiting: VecDeque::new(),
             timers: BTreeSet::new(),
+            reads: BTreeSet::new(),
             came: VecDeque::new(),
             paused: false,
         }
@@ -140,8 +152,8 @@ impl Fetcher {
 
     /// When to call [`Fetcher::wake`].
     pub fn next(&self) -> Option<Time> {
-        let timer = self.timers.first().map(|(time, _)| *time);
-        timer.into_iter().chain(self.relaying.next()).min()
+        let (timer, read) = (self.timers.first(), self.reads.first());
+        [timer, read].into_iter().flatten().map(|(time, _)| *time).chain(self.relaying.next()).min()
     }
 
     /// A time of [`Fetcher::next`] is reached.
@@ -151,6 +163,11 @@ impl Fetcher {
                 self.hops.push((hop, number));
             }
         }
+        // What is left after a read is one more read: the proxy passes on what it has in between.
+        let later = self.reads.split_off(&(world.now, u32::MAX));
+        for (_, number) in std::mem::replace(&mut self.reads, later) {
+            self.read(world, number as usize);
+        }
         while let Some((_, number)) = self.timers.first().copied().filter(|(time, _)| *time <= world.now) {
             self.timers.pop_first();
             let line = &mut self.lines[number as usize];
@@ -158,6 +175,7 @@ impl Fetcher {
                 Stage::Thinking(request, due) if due <= world.now => {
                     let (head, body) = self.visits[&request.visit].answer(request.resource);
                     line.stage = Stage::Answering(request, body);
+                    line.is_head_due = true;
                     line.upstream.answer(head, body);
                     self.step(world, number as usize);
                 }
@@ -184,6 +202,7 @@ impl Fetcher {
             line.upstream.answer(0, bytes);
         } else {
             line.stage = Stage::Answering(request, body);
+            line.is_head_due = true;
             line.upstream.answer(head, bytes);
         }
         self.step(world, number);
@@ -207,7 +226,10 @@ impl Fetcher {
                 line.upstream.connected();
                 self.step(world, number as usize);
             }
-            self.read(world, number as usize);
+            let is_noted = self.reads.iter().any(|(_, waiting)| *waiting == number);
+            if !is_noted && world.tcp(endpoint).readable() > 0 {
+                self.reads.insert((world.now + READ_AFTER, number));
+            }
         } else if line.chain.server() == Some(endpoint) {
             let bytes = world.read(endpoint, u64::MAX);
             if bytes > 0 {
@@ -226,9 +248,14 @@ impl Fetcher {
         if self.paused || !line.connected || line.closed {
             return;
         }
-        let bytes = world.read(line.chain.client(), u64::MAX);
+        let client = line.chain.client();
+        let most = if std::mem::take(&mut line.is_head_due) { self.pool.head_read } else { u64::MAX };
+        let bytes = world.read(client, most);
         if bytes > 0 {
             line.upstream.client_received(bytes);
+            if world.tcp(client).readable() > 0 {
+                self.reads.insert((world.now, number as u32));
+            }
             self.step(world, number);
         }
     }
@@ -331,6 +358,7 @@ impl Fetcher {
                     connected: false,
                     ready: false,
                     closed: false,
+                    is_head_due: false,
                     stage: Stage::Asking(request),
                     pending: [0; 2],
                 });

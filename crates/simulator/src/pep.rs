@@ -18,7 +18,7 @@
 //! - DEVIATION: the inner connections are opened at the time 0 of the run; a request that comes earlier than they
 //!   are established waits.
 //! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
-//! - DEVIATION: credits of the receiver, which bound what each side holds, take no bytes on the inner connections.
+//! - DEVIATION: credits of the remote side take their bytes and bound nothing: the ground side knows what the other holds.
 //! - DEVIATION: an origin has at most 32 connections. The testbed's proxy bounds what it fetches ahead so, and asks at
 //!   once what browsers ask for.
 //! - DEVIATION: what was fetched ahead serves the browser's request in any case. The testbed's proxy compares the fields
@@ -46,7 +46,7 @@ use wirepaint_run::{Ahead, Compression, Pep as Settings};
 use wirepaint_units::Time;
 
 /// The ground side's connections to servers.
-const POOL: Pool = Pool { idle: None, per_origin: 32, request_bytes: 0 };
+const POOL: Pool = Pool { idle: None, per_origin: 32, request_bytes: 0, head_read: 4 * 1024 };
 
 /// Answers that nobody had asked the ground side of a PEP for when it began to send them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -128,14 +128,29 @@ struct Answer {
     /// Coded bytes that the remote side has in order, and those behind gaps: number by offset.
     come: u64,
     behind: BTreeMap<u64, u64>,
+    /// In how many parts the remote side holds what it has not handed on, and the bytes of the last one.
+    parts: usize,
+    last_part: u64,
     /// Bytes of the body that it has handed on, once the head was.
     given: Option<u64>,
 }
+
+/// The remote side joins bytes that wait to parts of at most so many.
+const JOINED: u64 = 4 * 1024;
 
 impl Answer {
     /// The ground side fetched it before it knew that a browser wants it.
     fn was_ahead(&self) -> bool {
         self.depth > 0
+    }
+
+    /// The remote side has `bytes` more.
+    fn hold(&mut self, bytes: u64) {
+        if self.parts > 0 && self.last_part + bytes <= JOINED {
+            self.last_part += bytes;
+        } else {
+            (self.parts, self.last_part) = (self.parts + 1, bytes);
+        }
     }
 }
 
@@ -204,18 +219,18 @@ impl Pep {
             self.lines[line].want(world, request, priority);
         } else {
             self.requests += 1;
-            let text = self.visits[&request.visit].request(request.resource, 0);
-            self.lines[line].ask(world, text, request, priority);
+            let bytes = self.handed_over(request, false);
+            self.lines[line].ask(world, bytes, request, priority);
         }
         if let Some(number) = number {
-            self.give(world, number);
+            self.give(world, number, 0);
         }
     }
 
     /// An answer will be sent ahead.
     fn promised(&mut self, world: &mut World, number: u32) {
         self.answers[number as usize].promised = true;
-        self.give(world, number);
+        self.give(world, number, 0);
     }
 
     /// The inner connection of a request or promise by its number.
@@ -228,20 +243,32 @@ impl Pep {
     fn came(&mut self, world: &mut World, number: u32, offset: u64, bytes: u64) {
         let answer = &mut self.answers[number as usize];
         answer.behind.insert(offset, bytes);
+        let before = answer.come;
         while let Some(bytes) = answer.behind.remove(&answer.come) {
             answer.come += bytes;
+            answer.hold(bytes);
         }
-        self.give(world, number);
+        let is_head = before == 0 && answer.come > 0;
+        self.give(world, number, usize::from(is_head));
     }
 
-    /// Hands on what came of an answer to who asked for it.
-    fn give(&mut self, world: &mut World, number: u32) {
+    /// Hands on what came of an answer to who asked for it, and tells the ground side of each part, beside `credits`.
+    fn give(&mut self, world: &mut World, number: u32, credits: usize) {
+        let parts = self.hand_on(world, number);
+        let answer = &self.answers[number as usize];
+        let asker = self.askers.get(&answer.request).filter(|_| !answer.was_ahead());
+        let line = asker.map_or(answer.line, |asker| asker.line);
+        self.lines[line].credit(world, parts + credits);
+    }
+
+    /// Hands on what came of an answer to who asked for it. Returns in how many parts it was held.
+    fn hand_on(&mut self, world: &mut World, number: u32) -> usize {
         let answer = &mut self.answers[number as usize];
-        let Some(asker) = self.askers.get(&answer.request) else { return };
+        let Some(asker) = self.askers.get(&answer.request) else { return 0 };
         if answer.was_ahead() && !answer.promised {
-            return;
+            return 0;
         }
-        let Some(body) = answer.coded.body_of(answer.come) else { return };
+        let Some(body) = answer.coded.body_of(answer.come) else { return 0 };
         let given = answer.given.unwrap_or(0);
         if answer.given.is_none() || body > given {
             answer.given = Some(body);
@@ -249,6 +276,7 @@ impl Pep {
             let post = Post::Answer { request: answer.request, bytes: body - given, served_by };
             world.post(self.app, asker.app, post);
         }
+        std::mem::take(&mut answer.parts)
     }
 
     // ---- the ground side ------------------------------------------------------------------------
@@ -324,17 +352,26 @@ impl Pep {
             promised: false,
             come: 0,
             behind: BTreeMap::new(),
+            parts: 0,
+            last_part: 0,
             given: None,
         });
         self.fetcher.ask(world, request);
+    }
+
+    /// Bytes of a request as one side hands it over to the other.
+    fn handed_over(&self, request: Request, made_up: bool) -> u64 {
+        let Request { visit, resource } = request;
+        let visited = &self.visits[&visit];
+        line::handed_over(visited.request(resource, 0), visited.is_encrypted(resource), made_up)
     }
 
     /// Fetches a resource before a browser asks, and tells the remote side.
     fn fetch_ahead(&mut self, world: &mut World, request: Request, depth: u32) {
         self.promises += 1;
         let line = self.line(request.visit, self.promises);
-        let text = self.visits[&request.visit].request(request.resource, 0);
-        self.lines[line].promise(self.answers.len() as u32, text);
+        let bytes = self.handed_over(request, true);
+        self.lines[line].promise(self.answers.len() as u32, bytes);
         self.fetch(world, request, depth, line);
     }
 
@@ -465,6 +502,7 @@ impl App for Pep {
                     Message::Ask(request, priority) => self.wanted(world, request, priority),
                     Message::Promise(answer) => self.promised(world, answer),
                     Message::Bytes(answer, offset, bytes) => self.came(world, answer, offset, bytes),
+                    Message::Credit => {}
                 }
             }
         } else {

@@ -152,7 +152,7 @@ impl<'a> Plan<'a> {
         };
         Ok(Visited {
             prepared: page.clone(),
-            client_bytes: browser.heads.plain_bytes,
+            heads: browser.heads,
             tls: browser.tls,
             user: user as u32,
             class,

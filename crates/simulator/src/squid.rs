@@ -25,8 +25,12 @@ use wirepaint_units::{Duration, Time};
 pub const HEAD_BYTES: u64 = 30 + 42 + 32 + 24;
 /// Its connections to servers. It adds `Via`, `X-Forwarded-For` and `Cache-Control: max-age=259200` to requests. The
 /// testbed's configuration closes idle ones after 2 s, and nothing limits their number.
-const POOL: Pool =
-    Pool { idle: Some(Duration::from_secs(2)), per_origin: usize::MAX, request_bytes: 32 + 28 + 31 };
+const POOL: Pool = Pool {
+    idle: Some(Duration::from_secs(2)),
+    per_origin: usize::MAX,
+    request_bytes: 32 + 28 + 31,
+    head_read: u64::MAX,
+};
 
 /// A squid.
 pub struct Squid {

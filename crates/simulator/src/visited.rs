@@ -1,5 +1,6 @@
 //! What proxies know of a visit.
 
+use wirepaint_http_model::RequestHeads;
 use wirepaint_page_model::browser::Tls;
 use wirepaint_page_model::page::{Origin, Resource};
 use wirepaint_page_model::{Page, Prepared};
@@ -9,8 +10,8 @@ use wirepaint_units::Duration;
 pub struct Visited {
     /// Its page.
     pub prepared: Prepared,
-    /// Bytes of the fields that its browser puts into each request, as text.
-    pub client_bytes: u32,
+    /// The fields that its browser puts into its requests.
+    pub heads: RequestHeads,
     /// TLS of the servers.
     pub tls: Tls,
     /// Number of the user: visits of one client have the same.
@@ -47,7 +48,7 @@ impl Visited {
 
     /// Bytes of a request in HTTP/1.1 to which a proxy adds `more`.
     pub fn request(&self, resource: u32, more: u32) -> u64 {
-        self.prepared.plain_request(resource, self.client_bytes + more)
+        self.prepared.plain_request(resource, self.heads) + u64::from(more)
     }
 
     /// Bytes of the head of an answer in HTTP/1.1, and of its body.

@@ -71,6 +71,7 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.notes: list[str] = []
         self.fails: set[str] = set()
+        self.reasons: dict[str, list[dict[str, str]]] = {}
         self.renewed = 0
         self.open: list[Cell] = []
         monkeypatch.setattr(session, "Cells", lambda *_, **beside: Cell(self))
@@ -90,7 +91,7 @@ class Machine:
         self.notes.append(f"-{session.run.visit}")
         if session.run.key in self.fails:
             raise RunFailed("the launcher of cells died")
-        return Outcome("valid", [], 1)
+        return Outcome("valid", self.reasons.get(session.run.key, []), 1)
 
     def calibrate(self, network: Any, *, short: bool, cells: Cell) -> dict[str, Any]:
         self.notes.append("measured")
@@ -147,6 +148,21 @@ def test_others_have_the_machine_for_themselves(machine: Machine, tmp_path: Path
     assert machine.notes[:2] == ["+1", "+2"] and sorted(machine.notes[2:4]) == ["-1", "-2"]
     assert machine.notes[4:8] == ["+1", "-1", "+2", "-2"]
     assert machine.notes[8:10] == ["+3", "+4"]
+
+
+def test_beginnings_keep_apart_longer_while_runs_take_one_another_the_cpu(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(side_by_side, "between_s", lambda: 10.0)
+    monkeypatch.setattr(session.time, "sleep", slept.append)
+    runs = planned(tmp_path)
+    machine.reasons[runs[0].key] = [
+        {"check": "foreign_cpu", "severity": "suspect", "found": "", "expected": ""}
+    ]
+    with Session(contextlib.nullcontext, at_once=2) as testbed:
+        list(testbed.carry_out(jobs(runs, tmp_path)))
+    assert [round(seconds) for seconds in slept] == [10, 15, 14], "longer, and then nearer again"
 
 
 def test_a_network_is_measured_when_the_runs_have_ended_and_none_of_them_is_lost(

@@ -177,7 +177,8 @@ def test_a_part_of_a_study_is_foretold_carried_out_and_added_to(
     assert foretold["expected"]["runs"] == 4
     assert not out.exists()
     assert invoke(part) == 0
-    assert capsys.readouterr().err.splitlines()[-1].startswith("No claim is about these sweeps. 4 runs")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("No claim of the paper is about these sweeps. 4 runs")
     assert {path.name for path in (out / "runs").iterdir()} == {"variants"}
     assert "a part: <b>variants</b>" in (out / "index.html").read_text()
     found = json.loads((out / "verdicts.json").read_text())

@@ -54,7 +54,7 @@ class Finding:
         """A sentence on how many claims were reproduced; each fact counts once."""
         own = [verdict for verdict in self.verdicts if verdict.is_counted]
         if not own:
-            return "No claim is about these sweeps."
+            return "No claim of the paper is about these sweeps."
         counts = {word: sum(one.word == word for one in own) for word in CLASSES}
         parts = [f"{count} {word}" for word, count in counts.items() if count]
         return f"Of {counted(len(own), 'claim')} {', '.join(parts)}."

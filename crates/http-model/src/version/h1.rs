@@ -49,7 +49,9 @@ struct Plain {
 
 impl Coding for Plain {
     fn request(&mut self, heads: &Heads, message: u32) -> u64 {
-        heads.requests[message as usize].plain + u64::from(self.client.plain_bytes)
+        let RequestHeads { plain_bytes, plain_document_bytes, .. } = self.client;
+        let request = &heads.requests[message as usize];
+        request.plain + u64::from(if request.is_document { plain_document_bytes } else { plain_bytes })
     }
 
     fn answer(&mut self, heads: &Heads, message: u32) -> u64 {

@@ -73,6 +73,8 @@ impl NetworkProcess {
         let encrypted = self.page.origins[origin as usize].encrypted;
         let version = if encrypted { self.browser.http } else { HttpVersion::H1 };
         let protocol = version.protocol();
+        let heads = self.browser.heads;
+        let heads = if encrypted { heads } else { heads.in_clear() };
         let overhead = tls::record_overhead(self.browser.tls);
         let record = |most| encrypted.then_some((most, overhead));
         self.connections.push(Connection {
@@ -84,7 +86,7 @@ impl NetworkProcess {
             down: Pipe::new(record(self.browser.record_bytes)),
             server: Server::new(protocol),
             alarm: None,
-            coding: protocol.coding(&self.heads, self.browser.heads),
+            coding: protocol.coding(&self.heads, heads),
             opened_session: false,
             outbox: Vec::new(),
             chain: Chain::default(),

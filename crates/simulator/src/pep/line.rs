@@ -13,9 +13,24 @@ use wirepaint_pep_model::SMALL_FRAME;
 const HEADER: u64 = 9;
 /// Offset of the bytes of an answer.
 const OFFSET: u64 = 5;
-/// What a request has beside its text: both ends, flags, length of a body, lengths of method, host, path and about a
-/// dozen fields. The fields' own lengths take 8 bytes, and a colon and the end of a line are spared.
-const REQUEST: u64 = 12 + 2 + 9 + 3 * 4 + 2 + 12 * 4;
+/// What a request has beside its text: both ends, flags, length of a body, lengths of method, host and path, number of
+/// fields. Spared are what surrounds method, host and path, and `connection`.
+const REQUEST: u64 = 12 + 2 + 9 + 3 * 4 + 2;
+const SPARED: u64 = 22 + 24;
+/// A field has two lengths; a colon, a space and the end of a line are spared.
+const FIELD: u64 = 8 - 4;
+/// Fields of a request for a picture, with and without TLS.
+const FIELDS_ENCRYPTED: u64 = 10;
+const FIELDS_CLEAR: u64 = 4;
+/// A made-up request lacks the three `sec-fetch-` fields, which have 77 bytes of text.
+const MADE_UP: u64 = 3 * FIELD + 77;
+
+/// Bytes of a request that the two sides hand over, from those of its text.
+pub fn handed_over(text: u64, encrypted: bool, made_up: bool) -> u64 {
+    let fields = if encrypted { FIELDS_ENCRYPTED } else { FIELDS_CLEAR };
+    let lacks = if encrypted && made_up { MADE_UP } else { 0 };
+    (REQUEST + fields * FIELD + text).saturating_sub(SPARED + lacks)
+}
 
 /// Bytes that wait for the kernel before a connection has its next turn.
 const WAITING_FAIR: u64 = 4 * SMALL_FRAME;
@@ -28,6 +43,8 @@ const LEAST_UNSENT: u64 = 4 * 1024;
 pub enum Message {
     /// Up: the browser asks, or asks with another priority.
     Ask(Request, Priority),
+    /// Up: bytes of an answer have left the remote side.
+    Credit,
     /// Down: an answer will be sent ahead.
     Promise(u32),
     /// Down: an answer, the offset of some bytes in it, and their number.
@@ -110,9 +127,9 @@ impl Line {
         endpoint / 2 == self.id
     }
 
-    /// The remote side sends a request that has `text` bytes as text.
-    pub fn ask(&mut self, world: &mut World, text: u64, request: Request, priority: Priority) {
-        self.up.push(REQUEST + text, Message::Ask(request, priority));
+    /// The remote side sends a request of so many bytes.
+    pub fn ask(&mut self, world: &mut World, bytes: u64, request: Request, priority: Priority) {
+        self.up.push(bytes, Message::Ask(request, priority));
         self.up.write(world, client_end(self.id));
     }
 
@@ -122,9 +139,15 @@ impl Line {
         self.up.write(world, client_end(self.id));
     }
 
-    /// The ground side says which answer it sends ahead, by a request that has `text` bytes.
-    pub fn promise(&mut self, answer: u32, text: u64) {
-        self.down.push(REQUEST + text, Message::Promise(answer));
+    /// The remote side says so often that bytes of answers have left it.
+    pub fn credit(&mut self, world: &mut World, times: usize) {
+        (0..times).for_each(|_| self.up.push(4, Message::Credit));
+        self.up.write(world, client_end(self.id));
+    }
+
+    /// The ground side says which answer it sends ahead, by a request of so many bytes.
+    pub fn promise(&mut self, answer: u32, bytes: u64) {
+        self.down.push(bytes, Message::Promise(answer));
     }
 
     /// The ground side sends bytes of an answer from an offset on.
@@ -155,5 +178,41 @@ impl Line {
         if is_ground { &mut self.down } else { &mut self.up }.write(world, endpoint);
         let bytes = world.read(endpoint, u64::MAX);
         if is_ground { self.up.read(bytes) } else { self.down.read(bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLEAR: [(&str, &str); 4] = [
+        ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)"),
+        ("accept", "image/*,*/*;q=0.8"),
+        ("referer", "http://a.test/"),
+        ("accept-encoding", "gzip, deflate"),
+    ];
+    const ENCRYPTED: [(&str, &str); 3] =
+        [("sec-ch-ua", "\"Chromium\""), ("sec-ch-ua-mobile", "?0"), ("sec-ch-ua-platform", "\"Linux\"")];
+    const FETCH: [(&str, &str); 3] =
+        [("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")];
+
+    /// As text, and as the testbed's proxy writes it.
+    fn sizes(fields: &[(&str, &str)]) -> (u64, u64) {
+        let text = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<String>();
+        let text = format!("GET /a.png HTTP/1.1\r\nhost: a.test\r\nconnection: keep-alive\r\n{text}\r\n");
+        let named = ["GET", "/a.png", "a.test"].map(|text| 4 + text.len()).iter().sum::<usize>();
+        let fields = fields.iter().map(|(name, value)| 8 + name.len() + value.len()).sum::<usize>();
+        (text.len() as u64, (12 + 2 + 9 + named + 2 + fields) as u64)
+    }
+
+    #[test]
+    fn requests_have_the_sizes_of_the_testbeds_proxy() {
+        let (text, bytes) = sizes(&CLEAR);
+        assert_eq!(handed_over(text, false, false), bytes);
+        assert_eq!(handed_over(text, false, true), bytes);
+        let made_up = [&CLEAR[..], &ENCRYPTED].concat();
+        let (text, bytes) = sizes(&[&made_up[..], &FETCH].concat());
+        assert_eq!(handed_over(text, true, false), bytes);
+        assert_eq!(handed_over(text, true, true), sizes(&made_up).1);
     }
 }

@@ -64,7 +64,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     emulate = ["emulate"]
     is_beside = run["checks"].get("side_by_side", False)  # a description of an earlier build has not
     if is_beside:
-        emulate.append(f"--cpu={_leave_a_cpu()}")
+        emulate.append(f"--beside={_leave_a_cpu()}")
     sender, server = hosts[route.sender], hosts["server"]
     clients[0].setdefault("address", namespaces.CLIENT_ADDRESS)
     if route.beyond:

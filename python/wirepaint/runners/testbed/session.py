@@ -38,7 +38,7 @@ class Session:
         self._stack = ExitStack()
         self._free: list[Cells] = []
         self._running: dict[Cells, Job] = {}
-        self._began = 0.0
+        self._began, self._between_s = 0.0, side_by_side.between_s()
         self._ended: deque[tuple[ResolvedRun, Outcome | RunFailed]] = deque()
 
     def __enter__(self) -> Session:
@@ -90,7 +90,7 @@ class Session:
         try:
             with self._interruptible(), disk_errors(job.folder):
                 if len(self._running) > 1:
-                    time.sleep(max(0.0, self._began + side_by_side.between_s() - time.monotonic()))
+                    time.sleep(max(0.0, self._began + self._between_s - time.monotonic()))
                 self._began = time.monotonic()
                 one_run.begin(job.run, job.folder, session=cells, calibration=job.calibration)
         except RunFailed as failure:
@@ -118,6 +118,8 @@ class Session:
         except BaseException:
             self._stack.close()
             raise
+        if len(self._running) > 1:
+            self._between_s = side_by_side.next_between_s(self._between_s, end)
         self._leave(cells)
         return job.run, end
 

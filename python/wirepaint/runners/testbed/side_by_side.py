@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.evaluation.network import Network
+    from wirepaint.results.outcome import Outcome
 
 PER_CORE = 4
 """Runs: each takes 0.03 s of CPU time in a second (docs/decisions/0035-side-by-side.md)."""
@@ -23,6 +24,9 @@ SLOW_BIT_S = 10e6
 """Both directions of all hops of a run that may go beside others."""
 _BETWEEN_CPU_S = 4.0
 """CPU time of the machine between two beginnings: a beginning and an end take 0.5 s of it."""
+_RARER, _RAREST, _NEARER = 1.5, 4.0, 0.95
+"""How much longer beginnings keep apart after a run that others left too little CPU time, at most, and after
+another run."""
 
 
 def limit() -> int:
@@ -33,6 +37,16 @@ def limit() -> int:
 def between_s() -> float:
     """Least time between the beginnings of two runs side by side."""
     return _BETWEEN_CPU_S / (os.cpu_count() or 1)
+
+
+def next_between_s(between: float, end: Outcome) -> float:
+    """The time between beginnings after a run that ended so: longer where others took too much CPU time.
+
+    On a slow machine the beginnings and ends of the other runs are much of that.
+    """
+    if any(reason["check"] == "foreign_cpu" for reason in end.reasons):
+        return min(between * _RARER, between_s() * _RAREST)
+    return max(between * _NEARER, between_s())
 
 
 def may(run: ResolvedRun) -> bool:

@@ -124,9 +124,9 @@ impl Ground {
 fn accepted(used_as: Use) -> &'static str {
     match used_as {
         Use::Style => "text/css,*/*;q=0.1",
-        Use::Image => "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+        Use::Image => "image/jxl,image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
         Use::Frame => {
-            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8"
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/jxl,image/avif,image/webp,image/apng,*/*;q=0.8"
         }
         Use::Script | Use::Module | Use::Font | Use::Other => "*/*",
     }
