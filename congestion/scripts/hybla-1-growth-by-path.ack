@@ -32,13 +32,13 @@ open rtt=100ms rto=304ms
 write bulk   => cwnd 4
 ack 1        => cwnd 19
 ack 1        => cwnd 34
-ack 38       => cwnd 604
+ack 6        => cwnd 124
 lose 1
-ack 3        => ssthresh 302, state Recovery
-round x2     => state Open, ssthresh 302
-round x10    => cwnd 474
-round        => cwnd 490
-round        => cwnd 505
+ack 3        => ssthresh 62, state Recovery
+round x2     => state Open, ssthresh 62
+round x10    => cwnd 228
+round        => cwnd 243
+round        => cwnd 259
 
 # 600 ms: rho 24: initial window 24, and the first ACK opens it to its limit.
 open rtt=600ms rto=1204ms
