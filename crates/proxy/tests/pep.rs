@@ -331,7 +331,7 @@ fn what_came_ahead_serves_only_the_same_request_and_the_rest_is_counted() {
     };
     ask("/", "k=1", "text/html");
     thread::sleep(Duration::from_millis(300));
-    let ahead = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+    let ahead = "image/jxl,image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
     assert_eq!(ask("/same", "k=1", "*/*"), format!("/same k=1 {ahead}"));
     assert_eq!(ask("/cookie", "k=2", "*/*"), "/cookie k=2 */*");
     assert_eq!(ask("/vary", "k=1", "*/*"), "/vary k=1 */*");
