@@ -34,7 +34,7 @@ def tables(folder: Path) -> dict[str, pl.DataFrame]:
 
 
 def beside(simulated: Path, testbed: Path = KEPT) -> dict[str, pl.DataFrame]:
-    """Points of each sweep that both have; ``off`` is the simulator's load time over the testbed's, less 1"""
+    """Points of each sweep that both have; ``off`` is how much longer the simulator's loads take."""
     found, (ours, real) = {}, (tables(simulated), tables(testbed))
     for name, sweep in model.load(STUDY)[1].sweeps.items():
         if name not in ours or name not in real or LOAD not in real[name].columns:
@@ -57,7 +57,8 @@ def words(folder: Path, sweeps: list[str]) -> dict[str, str]:
 
 def line(name: str, points: pl.DataFrame) -> str:
     apart = points["off"].abs() * 100
-    return f"{name:36} {points.height:7} {apart.median():8.2f} %      {apart.quantile(0.9, 'linear'):8.2f} %"
+    found = [apart.median(), apart.quantile(0.9, "linear"), apart.max()]
+    return f"{name:36} {points.height:7}" + "".join(f" {percent:14.2f} %" for percent in found)
 
 
 def main() -> None:
@@ -69,7 +70,7 @@ def main() -> None:
     found = beside(options.simulated, options.testbed)
     if not any(points.height for points in found.values()):
         parser.exit(1, f"{options.testbed} and {options.simulated} have no point in common\n")
-    print(f"{'sweep':36} {'points':>7} {'median':>10} {'90th percentile':>19}")
+    print(f"{'sweep':36} {'points':>7} {'median':>16} {'90th percentile':>16} {'largest':>16}")
     for name, points in found.items():
         split = [column for column in options.split if column in points.columns]
         groups = points.partition_by(split, as_dict=True) if split else {(): points}

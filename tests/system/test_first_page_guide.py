@@ -43,6 +43,8 @@ def test_the_first_line_gives_the_answer_that_the_guide_shows_and_the_commands_a
     [question] = commands("wirepaint run photos --network lte,cable")
     answer = next(text for kind, text in BLOCKS if kind and text.startswith("simulator"))
     assert carried_out(question, *SIMULATED).stdout == answer
+    quoted = re.findall(r"^(simulator: .*); \.\.\.$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(quoted) == 2 and all(line in answer for line in quoted), quoted
     for command in commands("results/photos-http-simulator"):
         carried_out(command)
     assert Path("results/photos-http-simulator/report.html").is_file()

@@ -133,6 +133,10 @@ impl Http1 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirepaint_http_model::Priority;
+    use wirepaint_page_model::catalogue::chromium;
+    use wirepaint_page_model::page::{Cause, Element, Kind, Origin, Resource};
+    use wirepaint_page_model::{Page, Prepared};
 
     fn asked(requests: &[(u32, &str)]) -> Http1 {
         let mut http = Http1::default();
@@ -209,5 +213,31 @@ mod tests {
         let endless = "x-pad: y\r\n".repeat(HEAD_LIMIT / 10 + 1);
         let text = format!("HTTP/1.1 200 OK\r\n{endless}");
         assert!(asked(&[(0, "GET")]).receive(text.as_bytes(), &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn requests_without_tls_have_the_modelled_sizes() {
+        let resource = |path: &str, kind: Kind, cause: Option<Cause>| {
+            let json = serde_json::json!({
+                "url": format!("http://a.test/{path}"), "origin": 0, "status": 200, "type": kind, "cause": cause,
+                "wire_bytes": 9, "decoded_bytes": 9, "headers": [],
+            });
+            serde_json::from_value::<Resource>(json).unwrap()
+        };
+        let origin =
+            Origin { host: "a.test".to_owned(), address: [10, 65, 0, 1].into(), port: 80, encrypted: false };
+        let image = Some(Cause::Markup { by: 0, at: 1, element: Element::Image });
+        let page = Page {
+            origins: vec![origin],
+            resources: vec![resource("", Kind::Html, None), resource("a.png", Kind::Image, image)],
+            paints: Default::default(),
+            processor_ns: None,
+        };
+        let modelled = Prepared::new(page.clone());
+        for number in [0, 1] {
+            let mut http = Http1::default();
+            http.ask(&Request::new(&page, number, Priority::default()));
+            assert_eq!(http.output.len() as u64, modelled.plain_request(number, chromium().heads));
+        }
     }
 }
