@@ -9,7 +9,7 @@ import pytest
 
 from wirepaint.metrics import enrol
 
-pytest_plugins = ["disturbed"]
+pytest_plugins = ["disturbed", "reached"]
 NEEDS_THE_TESTBED = {"root", "root_of_module", "cells"}
 ROOT_ALONE = {"test_verifier.py", "test_congestion_of_linux.py"}
 """Files that need root and neither cells nor quiet."""

@@ -2,9 +2,9 @@
 
 use crate::schema::Row;
 use crate::writer::{Buffered, TraceError};
-use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::Schema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -96,7 +96,7 @@ impl Stream {
 mod tests {
     use super::*;
     use crate::schema::Chunk;
-    use arrow::ipc::reader::StreamReader;
+    use arrow_ipc::reader::StreamReader;
 
     fn run(times: std::ops::Range<i64>) -> impl Iterator<Item = Chunk> {
         times.map(|time| {

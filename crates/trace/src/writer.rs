@@ -1,7 +1,8 @@
 use crate::schema::{self, ColumnType, Row};
 use crate::value::Value;
-use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::Compression;
@@ -44,7 +45,7 @@ pub enum TraceError {
         /// File that was written.
         path: PathBuf,
         /// What the encoder said.
-        source: arrow::error::ArrowError,
+        source: arrow_schema::ArrowError,
     },
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from playwright.sync_api import expect
 
 from report.fixture import picture
 from report.opened import SHELL, Shown
@@ -99,7 +100,7 @@ def test_every_sampled_connection_has_a_small_window_that_can_be_chosen(
     pane.locator(".multiples summary").click()
     buttons = pane.locator(".multiples-grid button")
     sampled = results.trace(runs(shown)[0], "tcp").filter(pl.col("cwnd").is_not_null())["connection"]
-    assert buttons.count() == sampled.n_unique()
+    expect(buttons).to_have_count(sampled.n_unique())
     buttons.last.click()
     number = buttons.last.locator("b").text_content().split()[0][1:]
     assert pane.locator('[data-part="connection"]').input_value() == number
@@ -203,7 +204,7 @@ def test_a_search_leaves_the_requests_that_match(shown: Shown, results: Results)
     shown.page.keyboard.type(".WOFF2")
     wanted = [row["url"] for row in objects(results, runs(shown)[0]) if ".woff2" in row["url"]]
     assert wanted
-    assert shown.pane(0).locator(".rows .name").count() == len(wanted)
+    expect(shown.pane(0).locator(".rows .name")).to_have_count(len(wanted))
     assert f"{len(wanted)} of " in shown.page.locator('[data-part="found"]').text_content()
     shown.page.keyboard.press("Enter")
     assert wanted[0] in shown.pane(0).locator(".details").inner_text()
