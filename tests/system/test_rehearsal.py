@@ -104,8 +104,8 @@ def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_pa
     assert by_path["/api?id=7&_=1551780000000"].patterns == [f"{HOST}/api?id=7&_=*"]
     (stand_in,) = [resource for resource in page.resources if resource.stand_in]
     assert stand_in.url.startswith("https://counter.test/hit/")
-    # In one of these loads the fetch's answer and the counter's come within 2 ms, and the first of them decides
-    # whether the load event waits for the second image: the error has two values.
+    # In one of these loads the fetch's answer and the counter's come within 2 ms. The first of them decides
+    # whether the load event waits for the second image, so the error has two values.
     assert found.error is not None and found.judged == 2
 
 
