@@ -94,6 +94,9 @@ pub struct Resource {
     pub wire_bytes: u64,
     /// Bytes of the body before content-encoding.
     pub decoded_bytes: u64,
+    /// Bytes of the body in gzip of level 6, where a proxy may compress it; null where it does not or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gzip_bytes: Option<u64>,
     /// What the browser's cache holds of it as the visit begins; null for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Cached>,

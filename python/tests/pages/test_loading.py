@@ -117,6 +117,16 @@ def test_what_no_text_names_is_asked_for_by_a_script_as_recorded(graph: dict[str
     assert graph["https://a.test/never.png"]["cause"] == {"kind": "script", "by": 0, "after_ns": 7_000_000}
 
 
+def test_what_gzip_leaves_is_told_of_bodies_that_a_proxy_may_compress(tmp_path: Path) -> None:
+    found = {"https://a.test/s.css": ("css", "parser"), "https://a.test/a.png": ("image", "parser")}
+    prepared = _prepared(tmp_path, found, {"https://a.test/": HTML, "https://a.test/s.css": CSS})
+    plain = tmp_path / "0"
+    plain.write_text(HTML)
+    prepared.resources[0] |= {"headers": [], "wire_bytes": len(HTML)}
+    of_gzip = [r.get("gzip_bytes") for r in load_graph(prepared, VIEWPORT)["resources"]]
+    assert of_gzip == [len(gzip.compress(HTML.encode(), 6)), None, None]
+
+
 def test_the_size_of_an_image_that_a_script_places_is_told(tmp_path: Path) -> None:
     noise = "".join(random.Random(1).choices("0123456789abcdef", k=9_000))
     picture = f'<svg width="900" height="600" xmlns="http://www.w3.org/2000/svg"><!--{noise}--></svg>'

@@ -8,6 +8,7 @@ scripts. The page model loads the result (``crates/page-model``, type ``Page``).
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +32,9 @@ Element = Literal[
 _MOST_LAYOUT_NS = 2_000_000
 """Upper bound per element: a page with few elements has other costs."""
 _HOLDS = {"before": "always", "either": "asked", "after": "never"}
+_NEVER_COMPRESSED = {"image", "font", "media"}
+_GZIP_LEVEL = 6
+"""The testbed's PEP uses it (``crates/proxy/src/pep/coding.rs``)."""
 _SYNTHETIC_JS_NS_PER_KIB = 2_000
 """A synthesised script is one comment, so parsing it is cheap."""
 _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
@@ -146,6 +150,7 @@ class _Graph:
             "headers": resource.headers,
             "wire_bytes": resource.wire_bytes,
             "decoded_bytes": resource.decoded_bytes,
+            "gzip_bytes": self._gzip_bytes(resource),
             "post_bytes": resource.recorded.post_bytes if resource.method == "POST" else 0,
             "think_ns": round(resource.think_ms * 1e6),
             "cacheable": shared_cache.is_served_again(resource.method, resource.status, resource.headers),
@@ -178,6 +183,13 @@ class _Graph:
                 300_000 + computes + resource.decoded_bytes * _SYNTHETIC_JS_NS_PER_KIB // 1024
             )
         return {key: value for key, value in built.items() if value is not None}
+
+    def _gzip_bytes(self, resource: Resource) -> int | None:
+        """Bytes that gzip leaves of a text without a coding: a proxy may compress it."""
+        coded = any(name.lower() == "content-encoding" for name, _ in resource.headers)
+        if coded or resource.type in _NEVER_COMPRESSED or not self._bodies[resource.id]:
+            return None
+        return len(gzip.compress(_decoded(self._prepared, resource.id), _GZIP_LEVEL))
 
     def _document(self, resource: Resource) -> dict[str, Any] | None:
         known = self._documents.get(resource.id)
