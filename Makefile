@@ -31,8 +31,7 @@ test: setup ## the tests (15 minutes); those that need root say so when they ski
 
 .PHONY: test-all
 test-all: test ## also the slow ones
-	$(PYTEST) -n auto --dist worksteal -m 'slow and not (timed or testbed)'
-	$(PYTEST) -m 'slow and (timed or testbed)'
+	$(PYTEST) -m slow
 
 .PHONY: lint
 lint: setup ## formatters, linters, types, arrows between the rooms
