@@ -24,7 +24,7 @@ demo: setup ## the main job: pages x {lte, 3g} x {cubic, fld}, and its report
 PYTEST := $(AS_ROOT) env PYTHONDONTWRITEBYTECODE=1 .venv/bin/pytest -q -p no:cacheprovider
 
 .PHONY: test
-test: setup ## the tests (15 minutes); those that need root say so when they skip
+test: setup ## the tests (45 minutes); those that need root say so when they skip
 	cargo test --workspace --quiet
 	$(PYTEST) -n auto --dist worksteal -m 'not (timed or testbed or slow)'
 	$(PYTEST) -m '(timed or testbed) and not slow'

@@ -105,8 +105,8 @@ def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_pa
     (stand_in,) = [resource for resource in page.resources if resource.stand_in]
     assert stand_in.url.startswith("https://counter.test/hit/")
     # In one of these loads the fetch's answer and the counter's come within 2 ms. The first of them decides
-    # whether the load event waits for the second image, so the error has two values.
-    assert found.error is not None and found.judged == 2
+    # whether the load event waits for the second image, so the error is a few per cent or about two thirds.
+    assert found.judged == 2 and found.error is not None and found.error < 0.8
 
 
 @pytest.mark.slow

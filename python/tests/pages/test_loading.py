@@ -118,13 +118,25 @@ def test_what_no_text_names_is_asked_for_by_a_script_as_recorded(graph: dict[str
 
 
 def test_what_gzip_leaves_is_told_of_bodies_that_a_proxy_may_compress(tmp_path: Path) -> None:
-    found = {"https://a.test/s.css": ("css", "parser"), "https://a.test/a.png": ("image", "parser")}
-    prepared = _prepared(tmp_path, found, {"https://a.test/": HTML, "https://a.test/s.css": CSS})
-    plain = tmp_path / "0"
-    plain.write_text(HTML)
-    prepared.resources[0] |= {"headers": [], "wire_bytes": len(HTML)}
-    of_gzip = [r.get("gzip_bytes") for r in load_graph(prepared, VIEWPORT)["resources"]]
-    assert of_gzip == [len(gzip.compress(HTML.encode(), 6)), None, None]
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"/>' * 9
+    bodies = {"https://a.test/": HTML, "https://a.test/s.css": CSS, "https://a.test/a.svg": svg}
+    kinds = {"s.css": "css", "a.svg": "image", "a.png": "image"}
+    prepared = _prepared(
+        tmp_path, {f"https://a.test/{name}": (k, "parser") for name, k in kinds.items()}, bodies
+    )
+    for number, headers in (
+        (0, [["content-encoding", "identity"]]),
+        (2, [["content-type", "image/svg+xml"]]),
+    ):
+        text = list(bodies.values())[number]
+        (tmp_path / str(number)).write_text(text)
+        prepared.resources[number] |= {"headers": headers, "wire_bytes": len(text)}
+    told, untold = (
+        [r.get("gzip_bytes") for r in load_graph(prepared, VIEWPORT, in_gzip=wanted)["resources"]]
+        for wanted in (True, False)
+    )
+    html, vector = (len(gzip.compress(text.encode(), 6)) for text in (HTML, svg))
+    assert (told, untold) == ([html, None, vector, None], [None] * 4)
 
 
 def test_the_size_of_an_image_that_a_script_places_is_told(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ Element = Literal[
 _MOST_LAYOUT_NS = 2_000_000
 """Upper bound per element: a page with few elements has other costs."""
 _HOLDS = {"before": "always", "either": "asked", "after": "never"}
-_NEVER_COMPRESSED = {"image", "font", "media"}
 _GZIP_LEVEL = 6
 """The testbed's PEP uses it (``crates/proxy/src/pep/coding.rs``)."""
 _SYNTHETIC_JS_NS_PER_KIB = 2_000
@@ -41,18 +40,30 @@ _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
 
 
 def load_graph(
-    prepared: PreparedPage, viewport: tuple[int, int], *, together: bool = False, first: int = 0
+    prepared: PreparedPage,
+    viewport: tuple[int, int],
+    *,
+    together: bool = False,
+    first: int = 0,
+    in_gzip: bool = False,
 ) -> dict[str, Any]:
     """The page in the form of the page model; ``viewport`` in CSS pixels.
 
-    ``together`` and ``first`` as for :func:`wirepaint.pages.servers.addresses`.
+    ``together`` and ``first`` as for :func:`wirepaint.pages.servers.addresses`. ``in_gzip``: with the bytes in
+    gzip of each text, for proxies that compress.
     """
-    return _Graph(prepared, viewport, servers.addresses(prepared, together=together, first=first)).build()
+    addresses = servers.addresses(prepared, together=together, first=first)
+    return _Graph(prepared, viewport, addresses, in_gzip=in_gzip).build()
 
 
 class _Graph:
     def __init__(
-        self, prepared: PreparedPage, viewport: tuple[int, int], addresses: Mapping[str, str]
+        self,
+        prepared: PreparedPage,
+        viewport: tuple[int, int],
+        addresses: Mapping[str, str],
+        *,
+        in_gzip: bool,
     ) -> None:
         kept = [{key: value for key, value in r.items() if key != "expected"} for r in prepared.resources]
         self.page = Page.model_validate({"name": prepared.name, "url": prepared.url, "resources": kept})
@@ -60,6 +71,7 @@ class _Graph:
         self._bodies = [response["body"] for response in prepared.responses]
         self._origins = prepared.origins
         self._addresses = addresses
+        self._in_gzip = in_gzip
         self._paints = prepared.paints
         self._driver = Driver(self.page)
         self._viewport = viewport
@@ -185,9 +197,11 @@ class _Graph:
         return {key: value for key, value in built.items() if value is not None}
 
     def _gzip_bytes(self, resource: Resource) -> int | None:
-        """Bytes that gzip leaves of a text without a coding: a proxy may compress it."""
-        coded = any(name.lower() == "content-encoding" for name, _ in resource.headers)
-        if coded or resource.type in _NEVER_COMPRESSED or not self._bodies[resource.id]:
+        """Bytes in gzip of a body that a proxy may compress."""
+        coded = resource.header("content-encoding") not in (None, "", "identity")
+        is_vector = (resource.header("content-type") or "").startswith("image/svg")
+        never = resource.type in ("image", "font", "media") and not is_vector
+        if not self._in_gzip or coded or never or not self._bodies[resource.id]:
             return None
         return len(gzip.compress(_decoded(self._prepared, resource.id), _GZIP_LEVEL))
 

@@ -112,7 +112,7 @@ def _page(asked: Asked) -> Graph:
     prepared = pages.prepare(folder, pages.cache_dir())
 
     def work(*_: object) -> dict[str, Any]:
-        return load_graph(prepared, viewport, together=servers == "together", first=first)
+        return load_graph(prepared, viewport, together=servers == "together", first=first, in_gzip=True)
 
     with ordinary.done(work, str(folder)) as (_, graph):
         return Graph(graph, 1 if servers == "together" else len(of_page(prepared)))

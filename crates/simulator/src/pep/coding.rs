@@ -100,3 +100,25 @@ fn is_text(content_type: &str) -> bool {
         || ["javascript", "json", "xml", "/wasm"].iter().any(|part| name.ends_with(part))
         || name == "image/svg+xml"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_has_its_own_share_and_what_is_coded_or_no_text_stays() {
+        let share = |kind: &str, headers: &[(&str, &str)], gzip_bytes: Option<u64>, compression| {
+            let resource = json!({"url": "http://a.test/", "origin": 0, "status": 200, "type": kind, "headers": headers,
+                "wire_bytes": 2000, "decoded_bytes": 2000, "gzip_bytes": gzip_bytes});
+            per_mille(&serde_json::from_value(resource).unwrap(), compression)
+        };
+        let text = ("content-type", "text/html; charset=utf-8");
+        assert_eq!(share("html", &[text], Some(600), Compression::Gzip), 300);
+        assert_eq!(share("html", &[text], Some(600), Compression::Br), 300 * 124 / 136);
+        assert_eq!(share("html", &[text], Some(600), Compression::None), 1000);
+        assert_eq!(share("html", &[text], None, Compression::Gzip), 136);
+        assert_eq!(share("html", &[text, ("Content-Encoding", "gzip")], Some(600), Compression::Gzip), 1000);
+        assert_eq!(share("image", &[("content-type", "image/png")], Some(600), Compression::Gzip), 1000);
+    }
+}
