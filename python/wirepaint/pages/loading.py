@@ -49,8 +49,8 @@ def load_graph(
 ) -> dict[str, Any]:
     """The page in the form of the page model; ``viewport`` in CSS pixels.
 
-    ``together`` and ``first`` as for :func:`wirepaint.pages.servers.addresses`. ``in_gzip``: with the bytes in
-    gzip of each text, for proxies that compress.
+    ``together`` and ``first`` as for :func:`wirepaint.pages.servers.addresses`. ``in_gzip``: with the bytes
+    in gzip of each text, for proxies that compress.
     """
     addresses = servers.addresses(prepared, together=together, first=first)
     return _Graph(prepared, viewport, addresses, in_gzip=in_gzip).build()
