@@ -63,7 +63,7 @@ class _Graph:
         viewport: tuple[int, int],
         addresses: Mapping[str, str],
         *,
-        in_gzip: bool,
+        in_gzip: bool = False,
     ) -> None:
         kept = [{key: value for key, value in r.items() if key != "expected"} for r in prepared.resources]
         self.page = Page.model_validate({"name": prepared.name, "url": prepared.url, "resources": kept})
