@@ -44,6 +44,7 @@ class Watching(ABC):
         call("Browser.setDownloadBehavior", {"behavior": "deny"})
         target = call("Target.createTarget", {"url": "about:blank"})["targetId"]
         self._targets.add(target)
+        self._frame = target  # Chromium gives a page's main frame the id of its target.
         session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         self._watch(session, worker=False)
         # A document reports nothing if it comes before the blank page's renderer has confirmed this.
@@ -73,7 +74,8 @@ class Watching(ABC):
             answer = self._devtools.call("Page.navigate", {"url": self._url}, session, limit_s)
             if error := answer.get("errorText"):
                 raise self._refused(error)
-            self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
+            # A script may have sent the browser on to another document before this answer came.
+            self._loader = self._loader or answer.get("loaderId", "")
             loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
         except DevtoolsTimeout:
             loaded = False
