@@ -100,6 +100,8 @@ def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_pa
     for path in ("/", "/app.js", "/year-2019.png", "/api?id=7&_=1551780000000", "/second.png"):
         asked = by_path[path].rehearsed
         assert asked is not None and asked.asked == 1, path
+        handled = path in ("/year-2019.png", "/api?id=7&_=1551780000000")
+        assert (asked.after == "content_loaded") == handled, path
     assert by_path["/never.png"].rehearsed is None
     assert by_path["/api?id=7&_=1551780000000"].patterns == [f"{HOST}/api?id=7&_=*"]
     (stand_in,) = [resource for resource in page.resources if resource.stand_in]

@@ -136,6 +136,29 @@ fn a_body_goes_on_as_the_ground_side_takes_it() {
 }
 
 #[test]
+fn a_request_with_too_many_fields_is_refused_and_the_other_goes_on() {
+    if skips() {
+        return;
+    }
+    let (_folder, _running, mut link, mut browser, host) = start();
+    let mut large = get(1, &host, "/large", None);
+    for _ in 0..300 {
+        large.payload.extend([0, 1, b'x', 1, b'y']);
+    }
+    browser.send(&[large, get(3, &host, "/other", None)]);
+    let (stream, request) = asked(&mut link);
+    assert!(
+        request.windows(6).any(|part| part == b"/other"),
+        "the first request does not reach the ground side"
+    );
+    link.answer(stream, 1, 0, &[link::head(200, 5), b"bytes".to_vec()].concat());
+    let frames = browser.until_ended(2);
+    let refused = frames.iter().find(|frame| frame.stream == 1 && frame.kind == frames::HEADERS).unwrap();
+    assert!(refused.ends_stream());
+    assert!(frames.iter().any(|frame| frame.stream == 3 && frame.payload == b"bytes"));
+}
+
+#[test]
 fn a_stream_that_the_browser_resets_is_cancelled_and_the_other_goes_on() {
     if skips() {
         return;

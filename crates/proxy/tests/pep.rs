@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use support::origin::{LIMIT, answer, answering, before, connect, get, head, with_length};
+use support::origin::{LIMIT, answer, answering, before, connect, get, head, html, with_length};
 use support::{Folder, free_port, pep_run, skips};
 
 #[test]
@@ -48,6 +48,79 @@ fn pipelined_requests_are_answered_in_their_order_with_the_origins_bytes() {
     }
     let place = ground["exchanges"][0]["connection"].as_u64().unwrap() as usize;
     assert_eq!(ground["connections"][place]["direction"], "opened");
+}
+
+#[test]
+fn a_pipelined_request_that_may_change_something_is_carried_out_alone() {
+    if skips() {
+        return;
+    }
+    let (note, notes) = mpsc::channel();
+    let note = std::sync::Arc::new(std::sync::Mutex::new(note));
+    let serve = answering(move |request| {
+        let name = request.split(" HTTP").next().unwrap().to_owned();
+        let tell = |what: &str| note.lock().unwrap().send(format!("{what} {name}")).unwrap();
+        tell("begin");
+        thread::sleep(Duration::from_millis(100));
+        tell("end");
+        with_length(name.as_bytes())
+    });
+    let (_pep, origin) = before(serve, |_| {});
+    let mut client = connect(origin);
+    let post = "POST /1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n";
+    let requests = [get("/0"), post.to_owned(), get("/2"), get("/3")].concat();
+    client.write_all(requests.as_bytes()).unwrap();
+    for name in ["GET /0", "POST /1", "GET /2", "GET /3"] {
+        assert_eq!(answer(&mut client).1, name.as_bytes());
+    }
+    let order: Vec<String> = notes.try_iter().collect();
+    assert_eq!(order[..4], ["begin GET /0", "end GET /0", "begin POST /1", "end POST /1"], "{order:?}");
+    assert!(order[4..6].iter().all(|note| note.starts_with("begin")), "both at once: {order:?}");
+}
+
+#[test]
+fn a_request_that_may_change_something_meets_no_connection_that_its_origin_has_closed() {
+    if skips() {
+        return;
+    }
+    // It says nothing of the close, as at the end of its time for idle connections.
+    let serve = |mut stream: TcpStream, number| {
+        head(&mut stream);
+        stream.write_all(&with_length(format!("connection {number}").as_bytes())).unwrap();
+    };
+    let (_pep, origin) = before(serve, |_| {});
+    let mut client = connect(origin);
+    for number in 0..3 {
+        let post = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n";
+        client.write_all(post.as_bytes()).unwrap();
+        assert_eq!(answer(&mut client).1, format!("connection {number}").into_bytes());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn an_address_that_no_head_can_hold_is_not_fetched_ahead_and_harms_nobody() {
+    if skips() {
+        return;
+    }
+    let serve = answering(|request| match request.split(' ').nth(1).unwrap() {
+        "/" => html(&format!(r#"<img src="/{}"><img src="/small">"#, "x".repeat(70_000))),
+        path => with_length(path.as_bytes()),
+    });
+    let (pep, origin) = before(serve, |run| run["proxies"][0]["ahead"] = "markup".into());
+    let mut client = connect(origin);
+    let mut ask = |path: &str, accept: &str| {
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: a.test:{}\r\nAccept: {accept}\r\n\r\n", origin.port());
+        client.write_all(head.as_bytes()).unwrap();
+        answer(&mut client).1
+    };
+    assert!(ask("/", "text/html").len() > 70_000);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(ask("/small", "*/*"), b"/small");
+    assert_eq!(ask("/other", "*/*"), b"/other");
+    let summary = pep.remote.stop();
+    assert_eq!([&summary["ahead"]["objects"], &summary["ahead"]["unused_objects"]], [1, 0], "{summary}");
 }
 
 #[test]

@@ -9,16 +9,17 @@
 //! it is the page's document, the ground side fetches what the page will ask for, too, and sends it ahead
 //! ([`ahead`]). Frames of answers go over the inner connections in the order of the scheduler ([`line`]).
 //!
-//! What is sent ahead and not asked for takes at most half of `buffer_bytes` at the remote side: the ground side sends
-//! no more until the browser asks for some of it. When a user turns to another page, both sides forget what was not
+//! What is sent ahead and not asked for takes at most a quarter of `buffer_bytes` at the remote side, one answer half of
+//! that: the ground side sends no more until the browser asks for some of it. When a user turns to another page, both sides forget what was not
 //! asked for. Sizes, limits and choices are those of the testbed's proxy (`crates/proxy`).
 //!
-//! - DEVIATION: the ground side begins to fetch ahead while such answers take less than that half at both sides
+//! - DEVIATION: the ground side begins to fetch ahead while such answers take less than that quarter at both sides
 //!   together; the real one begins at once and reads no more.
 //! - DEVIATION: the inner connections are opened at the time 0 of the run; a request that comes earlier than they
 //!   are established waits.
 //! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
 //! - DEVIATION: credits of the remote side take their bytes and bound nothing: the ground side knows what the other holds.
+//! - DEVIATION: a request's body crosses as it comes. The testbed's proxy has 64 KiB of it under way at most.
 //! - DEVIATION: an origin has at most 32 connections. The testbed's proxy bounds what it fetches ahead so, and asks at
 //!   once what browsers ask for.
 //! - DEVIATION: what was fetched ahead serves the browser's request in any case. The testbed's proxy compares the fields
@@ -422,7 +423,7 @@ impl Pep {
 
     /// Fetches ahead, offers and sends as much as there is room for.
     fn send_on(&mut self, world: &mut World) {
-        while self.unasked < self.buffer_bytes / 2
+        while self.unasked < self.buffer_bytes / 4
             && let Some((request, depth)) = self.later.pop_front()
         {
             self.fetch_ahead(world, request, depth);
@@ -436,7 +437,8 @@ impl Pep {
         for number in std::mem::take(&mut self.backlog) {
             let answer = &mut self.answers[number as usize];
             let all = answer.fetched - answer.offered;
-            let room = (self.buffer_bytes / 2).saturating_sub(self.unasked_offered);
+            let of_all = (self.buffer_bytes / 4).saturating_sub(self.unasked_offered);
+            let room = (self.buffer_bytes / 8).saturating_sub(answer.offered).min(of_all);
             let bytes = if answer.wanted { all } else { all.min(room) };
             if !answer.wanted {
                 self.unasked_offered += bytes;

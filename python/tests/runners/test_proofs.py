@@ -211,6 +211,13 @@ def test_a_few_answers_have_no_median() -> None:
     assert observed.check() == []
 
 
+@pytest.mark.parametrize(("resets", "is_proved"), [(6, True), (5, True), (4, False), (0, False)])
+def test_resets_of_a_proxy_that_no_route_takes_are_not_lost(resets: int, is_proved: bool) -> None:
+    observed = Observed()
+    _end("server", segments=45, resets=resets)(observed)
+    assert (observed.check() == []) == is_proved
+
+
 def test_an_accept_that_the_kernel_counted_twice_is_no_connection() -> None:
     observed = Observed()
     _end("server", accepted=3)(observed)

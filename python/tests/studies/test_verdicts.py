@@ -111,6 +111,24 @@ def test_about_is_reproduced_where_the_whole_interval_lies_around_the_published_
     assert about(27, 27, 27).ours == "a: 27 [27, 27]; accepted 22 to 32"
 
 
+def test_about_at_every_point_is_not_saved_by_the_mean() -> None:
+    def about(*at_second: float) -> verdicts.Verdict:
+        frame = rows({1: EQUAL, 2: list(at_second)}, {})
+        claim = Claim.model_validate(
+            {"id": "c", "item": "Fig. 1", "says": "s", "published": "p", "kind": "about", "sweep": "s"}
+            | {"y": "rate", "first": "a", "value": 10, "margin": 0.1, "at_every_point": True}
+        )
+        sweeps = {"s": {"measure": "m", "over": {"x": [1, 2]}}}
+        return verdicts.judge(study(claim, sweeps=sweeps), {"s": frame})[0]
+
+    assert about(10.5, 10.6, 10.5).word == "reproduced"
+    assert about(11.2, 11.3, 11.2).word == "not reproduced"
+    assert about(10.5, 11.2, 10.5).word == "undecided"
+    assert about(8.0, 8.1, 8.0).ours == "a: from 8.03 at x = 2 to 10; accepted 9 to 11"
+    with pytest.raises(ValidationError, match="at_every_point"):
+        judged(rows({1: EQUAL}, {1: EQUAL}), "more", at_every_point=True)
+
+
 @pytest.mark.parametrize(("kind", "value"), [("about", None), ("more", 3.0)])
 def test_a_published_number_belongs_to_about(kind: str, value: float | None) -> None:
     with pytest.raises(ValidationError, match="refused"):

@@ -202,6 +202,15 @@ class Causes:
         are_scripts = all(script in first and first[script].type == "js" for script in found)
         return found if are_scripts and len(found) == len(scripts or ()) else ()
 
+    def handled(self, number: int) -> Fitted | None:
+        """The cause of resource ``number`` where a handler of DOMContentLoaded asks for it."""
+        takes = [take for take in self._takes if number in take.first]
+        times = [take.content_loaded for take in takes if take.content_loaded is not None]
+        if not takes or len(times) < len(takes):
+            return None
+        after_ms, spread = _constant([take.first[number].start for take in takes], times)
+        return Fitted(self.running(number)[:1] or (0,), "content_loaded", after_ms, spread)
+
     def _initiator(self, number: int) -> int | None:
         """The resource that DevTools names as the initiator of resource ``number``."""
         return self._most_common(number, lambda take, request: _at(take, request.initiator))

@@ -19,6 +19,7 @@ from wirepaint import browsers
 from wirepaint.pages.loading import DocumentReader, body_text, load_graph
 from wirepaint.pages.model import Cause, Follows, Rehearsed, Resource, own_document
 from wirepaint.pages.prepare import PreparedPage
+from wirepaint.rehearsal import handlers
 from wirepaint.rehearsal.causes import EARLY_MS, Causes, Fitted
 from wirepaint.rehearsal.prediction import Predicted, key, predict
 from wirepaint.rehearsal.takes import Request, Take
@@ -139,15 +140,21 @@ def _outlasted(request: Request, take: Take) -> bool:
 
 
 def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
-    """Finds the causes that are not in documents and style sheets; changes the resources in place."""
+    """Finds the causes that are not in documents and style sheets; changes the resources in place.
+
+    The first take has the trace.
+    """
     graph = part.graph()
     known = _by_key(part, graph)
     causes = Causes(takes, _blocking(part, graph, known), _handlers(part))
     settled: set[int] = set()
+    first, handled = takes[0].first, handlers.requested(takes[0].trace)
     for number in range(len(part.resources)):
         if _kind(known.get(number)) != "script":
             continue
-        if scripts := causes.running(number):
+        if number in first and first[number].url in handled and (found := causes.handled(number)):
+            _take(part, number, found)
+        elif scripts := causes.running(number):
             _take(part, number, Fitted(scripts, "run", 0.0, 0.0))
         else:
             settled.add(number)

@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import urldefrag
 
 from wirepaint.pages.model import own_document
+from wirepaint.rehearsal import handlers
 from wirepaint.rehearsal.fitting import Part
 from wirepaint.rehearsal.takes import Take
 
-CATEGORIES = ("devtools.timeline", "v8", "v8.execute")
+CATEGORIES = (handlers.CATEGORY, "v8", "v8.execute")
 _RUNS = ("EvaluateScript", "v8.compile", "v8.compileModule", "v8.evaluateModule")
 _STYLE = "UpdateLayoutTree"
 _LAYOUT = ("Layout", "PrePaint", "Paint", "Layerize", "Commit", "HitTest")
@@ -44,7 +45,7 @@ def describe(part: Part, quiet: Take) -> None:
     styled, style_waited = _used_and_waited(first, (_STYLE,))
     laid_out, layout_waited = _used_and_waited(first, _LAYOUT)
     later = sum(_used_and_waited(events[len(first) :], (_STYLE, *_LAYOUT)))
-    handlers = _handlers(quiet.trace)
+    content_loaded_ms, load_event_ms = handlers.times(quiet.trace)
     base = own_document(part.resources).id
     for number, resource in enumerate(part.resources):
         request = quiet.first.get(number)
@@ -53,7 +54,8 @@ def describe(part: Part, quiet: Take) -> None:
         if resource.type == "html" and request.url in scripts:
             resource.rehearsed.inline_ms = _inline(part, number, request.url, events)
         if number == base:
-            resource.rehearsed.content_loaded_ms, resource.rehearsed.load_event_ms = handlers
+            resource.rehearsed.content_loaded_ms = content_loaded_ms
+            resource.rehearsed.load_event_ms = load_event_ms
         if number == base and laid_out:
             resource.rehearsed.compute_ms = round(styled + laid_out, 3)
             resource.rehearsed.style_ms = round(styled, 3)
@@ -110,26 +112,6 @@ def _inline(part: Part, number: int, url: str, events: list[dict[str, Any]]) -> 
 
 def _line_starts(text: str) -> list[int]:
     return [0, *(found.end() for found in re.finditer(r"\r\n?|\n", text))]
-
-
-def _handlers(events: list[dict[str, Any]]) -> tuple[float, float]:
-    """Time in ms of the page's handlers of DOMContentLoaded and of the load event."""
-    used = []
-    for mark, kind in (("MarkDOMContent", "DOMContentLoaded"), ("MarkLoad", "load")):
-        marks = [e for e in events if e["name"] == mark and e["args"]["data"].get("isOutermostMainFrame")]
-        before = [
-            event
-            for event in events
-            if marks
-            and event["name"] == "EventDispatch"
-            and (event["pid"], event["tid"]) == (marks[-1]["pid"], marks[-1]["tid"])
-            and event["args"]["data"].get("type") == kind
-            and event["ts"] <= marks[-1]["ts"]
-        ]
-        # Chromium marks the event after its handlers have run.
-        last = max(before, key=lambda event: event["ts"], default={})
-        used.append(round(last.get("dur", 0) / 1000, 3))
-    return used[0], used[1]
 
 
 def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

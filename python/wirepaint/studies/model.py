@@ -110,6 +110,8 @@ class Claim(Selection):
     factor: float = Field(default=1, ge=1)
     value: float | None = None
     """The published number of a claim of the kind ``about``."""
+    at_every_point: bool = False
+    """Of the kind ``about``: at each point of the sweep, not in the mean over them."""
     why: str = ""
     remark: str = ""
     """Shown below what the paper says: why this rule."""
@@ -127,6 +129,8 @@ class Claim(Selection):
         if (self.value is not None) != (self.kind == "about"):
             found = "nothing" if self.value is None else show(self.value)
             raise refused("a number where the kind is about, else nothing", found, "value")
+        if self.at_every_point and self.kind != "about":
+            raise refused("false where the kind is not about", "true", "at_every_point")
         return self
 
 

@@ -14,7 +14,8 @@ proxy. Each network and each user agent has draws of its own. A claim of a kind 
 ``same``    if the interval of the mean over all points lies within the margin, and that of no point
             outside it; undecided if it is wider
 ``about``   if the whole interval of the mean of the first, over all points, lies within the margin around the
-            published ``value``; undecided if it contains one of the margin's ends
+            published ``value``; undecided if it contains one of the margin's ends. With ``at_every_point``
+            the mean at each point of the sweep has to
 ``rises``   if the whole interval of the growth from the smallest to the largest x lies beyond the margin,
             and the means never fall by more than the margin; undecided if they do not and the
             interval contains the margin (``falls``: the other way)
@@ -94,7 +95,7 @@ def _claim(claim: Claim, study: Study, sweeps: Sweeps, lost: Sweeps) -> Verdict:
     else:
         rows, sweep = select(claim, sweeps), study.sweeps[claim.sweep]
         gone = _needed(claim, sweep, lost[claim.sweep]) if claim.sweep in lost else pl.DataFrame()
-        word, ours = _without(gone, claim, sweep, rows) if gone.height else _judged(claim, rows)
+        word, ours = _without(gone, claim, sweep, rows) if gone.height else _judged(claim, sweep, rows)
     remark = claim.remark
     if claim.same_as:
         [other] = (one for one in study.claims if one.id == claim.same_as)
@@ -133,18 +134,18 @@ def _without(lost: pl.DataFrame, claim: Claim, sweep: Sweep, rows: pl.DataFrame)
         if lacking := sorted(set(asked) - set(kept[claim.x])):
             at = ", ".join(f"{x:g}" for x in lacking)
             return _not_comparable(f"no visit counts at all of its points with {claim.x} = {at}")
-    word, ours = _judged(claim, kept)
+    word, ours = _judged(claim, sweep, kept)
     return word, f"{ours}; visits left out: {gone.height}"
 
 
-def _judged(claim: Claim, selected: pl.DataFrame) -> tuple[Word, str]:
+def _judged(claim: Claim, sweep: Sweep, selected: pl.DataFrame) -> tuple[Word, str]:
     rows = _with_others(claim, selected.drop_nulls(claim.y))
     if missing := {claim.first, claim.second} - {""} - set(rows["series"]):
         return _not_comparable(f"nothing was delivered: no value of {', '.join(sorted(missing))}")
     if claim.kind in ("rises", "falls"):
         return _trend(claim, rows)
     if claim.kind == "about":
-        return _about(claim, rows)
+        return _about_each(claim, sweep, rows) if claim.at_every_point else _about(claim, rows)
     points = _differences(claim, rows)
     if lacking := [f"{x:g}" for x, values in points.items() if None in values]:
         return _not_comparable(f"not every seed has both values at {claim.x} = {', '.join(lacking)}")
@@ -255,22 +256,46 @@ def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
 
 
 def _about(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
-    assert claim.value is not None
     own = rows.filter(pl.col("series") == claim.first)
     parts = own.partition_by(claim.x, maintain_order=True) if claim.x else [own]
     found = mean(*(part.group_by("seed").agg(averaged(claim.y))[claim.y].to_list() for part in parts))
-    margin = claim.margin * (100 if _in_points(claim) else abs(claim.value))
-    low, high = claim.value - margin, claim.value + margin
-    word: Word = "undecided"
-    if found.low is not None and found.high is not None:
-        if low <= found.low and found.high <= high:
-            word = "reproduced"
-        elif found.high < low or high < found.low:
-            word = "not reproduced"
+    low, high = _accepted(claim)
     text = f"{claim.first}: {_number(found.value)}"
     if found.low is not None and found.high is not None:
         text += f" [{_number(found.low)}, {_number(found.high)}]"
-    return word, f"{text}; accepted {_number(low)} to {_number(high)}"
+    return _lies_between(found, low, high), f"{text}; accepted {_number(low)} to {_number(high)}"
+
+
+def _about_each(claim: Claim, sweep: Sweep, rows: pl.DataFrame) -> tuple[Word, str]:
+    over = [key for key in sweep.over if key not in (*claim.where, sweep.series)]
+    low, high = _accepted(claim)
+    found: list[tuple[float, str]] = []
+    words: set[Word] = set()
+    for point, part in rows.filter(pl.col("series") == claim.first).group_by(over, maintain_order=True):
+        interval = mean(part.group_by("seed").agg(averaged(claim.y))[claim.y].to_list())
+        words.add(_lies_between(interval, low, high))
+        at = ", ".join(f"{key} = {value}" for key, value in zip(over, point, strict=True))
+        found.append((interval.value, at))
+    order: tuple[Word, ...] = ("not reproduced", "undecided", "reproduced")
+    (least, at), (most, _) = min(found), max(found)
+    text = f"{claim.first}: from {_number(least)} at {at} to {_number(most)}"
+    text += f"; accepted {_number(low)} to {_number(high)}"
+    return next(word for word in order if word in words), text
+
+
+def _accepted(claim: Claim) -> tuple[float, float]:
+    """Smallest and largest accepted value."""
+    assert claim.value is not None
+    margin = claim.margin * (100 if _in_points(claim) else abs(claim.value))
+    return claim.value - margin, claim.value + margin
+
+
+def _lies_between(found: Interval, low: float, high: float) -> Word:
+    if found.low is None or found.high is None:
+        return "undecided"
+    if low <= found.low and found.high <= high:
+        return "reproduced"
+    return "not reproduced" if found.high < low or high < found.low else "undecided"
 
 
 def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:

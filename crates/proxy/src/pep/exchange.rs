@@ -1,7 +1,7 @@
 //! Requests and heads of answers as the two sides hand them over, and which answers serve which requests.
 
 use super::limits::FIELDS_LIMIT;
-use super::wire::{Malformed, Take};
+use super::wire::{LARGEST_HEAD, Malformed, Take};
 use http::header::{HeaderName, HeaderValue, VARY};
 use http::{Method, StatusCode};
 use std::collections::BTreeSet;
@@ -56,6 +56,12 @@ impl Request {
         field(&self.fields, name)
     }
 
+    /// Whether an answer that was stored will not do (RFC 9111, sections 5.2.1.4 and 5.4).
+    fn refuses_stored(&self) -> bool {
+        let words = |name| self.field(name).unwrap_or_default().to_ascii_lowercase();
+        words("cache-control").contains("no-cache") || words("pragma").contains("no-cache")
+    }
+
     /// True for a request for a page. Where a browser does not say what it fetches for (`sec-fetch-dest`), a page is
     /// HTML that no other page refers to.
     pub fn is_navigation(&self) -> bool {
@@ -67,6 +73,13 @@ impl Request {
                         && self.field("accept").is_some_and(|accept| accept.contains("text/html"))
                 }
             }
+    }
+
+    /// Whether the other side takes it: its head keeps to the limits.
+    pub fn fits(&self) -> bool {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        self.fields.len() <= FIELDS_LIMIT && bytes.len() <= LARGEST_HEAD
     }
 
     /// Writes it.
@@ -244,7 +257,8 @@ pub fn serves(ahead: &Request, asked: &Request) -> Serves {
         && ahead.user.ip() == asked.user.ip()
         && ahead.destination == asked.destination
         && ahead.url() == asked.url();
-    if !same {
+    // A browser that asks for a new answer gets none that was fetched for one that would take a stored one.
+    if !same || asked.refuses_stored() && !ahead.refuses_stored() {
         return Serves::No;
     }
     let values = |request: &Request, name: &HeaderName| -> Vec<HeaderValue> {
@@ -343,6 +357,10 @@ mod tests {
         for (vary, expected) in cases {
             assert_eq!(varies(&head(vary), &fields), expected, "{vary}");
         }
+        let new =
+            request(&[("cookie", "a=b"), ("accept", "image/*"), ("user-agent", "x"), ("pragma", "no-cache")]);
+        assert_eq!(serves(&ahead, &new), Serves::No);
+        assert_eq!(serves(&new, &new), Serves::Yes);
         for other in [
             Request { path: "/y".to_owned(), ..ahead.clone() },
             Request { method: Method::HEAD, ..ahead.clone() },

@@ -101,7 +101,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                     return Err(TOO_LARGE);
                 }
             }
-            if self.more(4096).await? == 0 {
+            if self.more_of_head().await? == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(Unread::Broken) };
             }
         }
@@ -125,7 +125,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
             if self.buffer.len() >= HEAD_LIMIT {
                 return Err(TOO_LARGE);
             }
-            if self.more(4096).await? == 0 {
+            if self.more_of_head().await? == 0 {
                 return Err(Unread::Broken);
             }
         }
@@ -205,6 +205,11 @@ impl<S: AsyncRead + Unpin> Reader<S> {
 
     async fn some_more(&mut self) -> Result<(), Unread> {
         if self.more(4096).await? == 0 { Err(Unread::Broken) } else { Ok(()) }
+    }
+
+    /// Reads on, to the largest head at most.
+    async fn more_of_head(&mut self) -> std::io::Result<usize> {
+        self.more(4096.min(HEAD_LIMIT - self.buffer.len())).await
     }
 
     async fn more(&mut self, most: usize) -> std::io::Result<usize> {

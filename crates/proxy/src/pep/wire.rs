@@ -28,7 +28,7 @@ const HEADER: usize = 9;
 /// Bytes of an offset.
 const OFFSET: usize = 5;
 /// Largest payload of a request or promise: a head with the lengths of its parts.
-const LARGEST_HEAD: usize = super::limits::HEAD_LIMIT + 8 * super::limits::FIELDS_LIMIT + 1024;
+pub const LARGEST_HEAD: usize = super::limits::HEAD_LIMIT + 8 * super::limits::FIELDS_LIMIT + 1024;
 /// Most bytes of a frame of a request's body.
 pub const BODY_FRAME: usize = 16 * 1024;
 

@@ -67,7 +67,8 @@ fn per_mille(resource: &Resource, compression: Compression) -> u64 {
         let of_name = |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
         resource.headers.iter().find(of_name).map_or("", |(_, value)| value)
     };
-    if !matches!(field("content-encoding"), "" | "identity") || !is_text(field("content-type")) {
+    let is_plain = matches!(field("content-encoding"), "" | "identity") && resource.status != 206;
+    if !is_plain || !is_text(field("content-type")) {
         return 1000;
     }
     let [gzip, brotli, zstd] = shares(resource.kind);
@@ -94,11 +95,20 @@ fn shares(kind: Kind) -> [u64; 3] {
     }
 }
 
+/// The testbed's types.
 fn is_text(content_type: &str) -> bool {
+    const TYPES: [&str; 8] = [
+        "application/javascript",
+        "application/json",
+        "application/manifest+json",
+        "application/wasm",
+        "application/x-javascript",
+        "application/xhtml+xml",
+        "application/xml",
+        "image/svg+xml",
+    ];
     let name = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    name.starts_with("text/")
-        || ["javascript", "json", "xml", "/wasm"].iter().any(|part| name.ends_with(part))
-        || name == "image/svg+xml"
+    name.starts_with("text/") || TYPES.contains(&name.as_str())
 }
 
 #[cfg(test)]
@@ -119,6 +129,8 @@ mod tests {
         assert_eq!(share("html", &[text], Some(600), Compression::None), 1000);
         assert_eq!(share("html", &[text], None, Compression::Gzip), 136);
         assert_eq!(share("html", &[text, ("Content-Encoding", "gzip")], Some(600), Compression::Gzip), 1000);
+        let linked_data = ("content-type", "application/ld+json");
+        assert_eq!(share("data", &[linked_data], Some(600), Compression::Gzip), 1000);
         assert_eq!(share("image", &[("content-type", "image/png")], Some(600), Compression::Gzip), 1000);
     }
 }

@@ -56,6 +56,9 @@ class Counts:
     accepted: int
     others: int
     """UDP and ICMP packets sent."""
+    resets: int = 0
+    """Of a proxy: resets that TCP made (tcpOutRsts). A late segment of a closed connection is answered with
+    one from the address of another machine; no route takes it, and the kernel counts it nevertheless."""
 
     def since(self, before: Counts) -> Counts:
         """The counts from an earlier reading on."""
@@ -155,6 +158,7 @@ def _counts(namespaces: Namespaces, end: str) -> Counts:
         opened=count("Tcp", "ActiveOpens"),
         accepted=count("Tcp", "PassiveOpens"),
         others=count("Udp", "OutDatagrams") + count("Icmp", "OutMsgs"),
+        resets=count("Tcp", "OutRsts") if is_proxy else 0,
     )
 
 

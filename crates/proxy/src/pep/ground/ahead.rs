@@ -41,7 +41,7 @@ impl Ground {
     /// and the page.
     pub fn look_ahead(self: &Rc<Self>, page: &Request, found: Found, depth: u32) {
         let user = *page.user.ip();
-        let Some(request) = self.made_up(page, &found) else { return };
+        let Some(request) = self.made_up(page, &found).filter(Request::fits) else { return };
         let stream = {
             let inner = &mut *self.inner.borrow_mut();
             if inner.streams.len() >= STREAMS || !inner.note_asked(&request) {

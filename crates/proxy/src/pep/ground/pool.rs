@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -90,12 +90,23 @@ impl Pool {
         fresh: bool,
     ) -> io::Result<Connection> {
         let key = (address, name);
-        let idle = if fresh { None } else { self.idle.borrow_mut().get_mut(&key).and_then(Vec::pop) };
+        let idle = if fresh { None } else { self.idle(&key) };
         match idle {
             Some(connection) => Ok(connection),
             None => self.open(key).await.inspect_err(|error| {
                 self.records.refused(address, None, error.to_string());
             }),
+        }
+    }
+
+    /// An idle connection that its origin has not closed, the newest first.
+    fn idle(&self, key: &Key) -> Option<Connection> {
+        loop {
+            let mut connection = self.idle.borrow_mut().get_mut(key)?.pop()?;
+            if connection.reader.io.is_silent() {
+                return Some(connection);
+            }
+            connection.close();
         }
     }
 
@@ -133,6 +144,16 @@ impl Connection {
     /// Ends it in order: its answers are complete. Who only drops it resets it.
     pub fn close(self) {
         self.ending.in_order();
+    }
+}
+
+impl Io {
+    /// Whether the other end has neither closed it nor sent anything. Who sends on a closed connection learns it too
+    /// late to repeat what must not be done twice.
+    fn is_silent(&mut self) -> bool {
+        let mut byte = [0];
+        let mut cx = Context::from_waker(Waker::noop());
+        Pin::new(self).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 }
 

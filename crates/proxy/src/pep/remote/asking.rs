@@ -72,9 +72,7 @@ impl Remote {
             whole: false,
         });
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| Broken)?;
-        if request.is_navigation() {
-            self.forget_ahead(*request.user.ip());
-        }
+        self.forget_ahead(request.is_navigation().then(|| *request.user.ip()));
         while let Some((stream, fields)) = self.claim(&request) {
             request.priority = told(stream);
             if let Some(mut answer) = self.from_ahead(&request, stream, &fields, exchange).await {

@@ -1,4 +1,5 @@
-//! HTTP/1.1 with a browser. Requests may be pipelined: they are asked for at once and answered in their order.
+//! HTTP/1.1 with a browser. Requests may be pipelined: they are asked for at once and answered in their order. One that
+//! may change something is carried out alone, between those before and behind it (RFC 9112, section 9.3.2).
 
 use super::Remote;
 use super::asking::{Answer, Broken};
@@ -12,7 +13,7 @@ use std::net::SocketAddrV4;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::timeout;
 use wirepaint_http_model::Priority;
@@ -69,10 +70,11 @@ impl From<Broken> for Stopped {
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>, browser: Browser) {
     let (from, to) = tokio::io::split(io);
     let (turns, order) = mpsc::channel(PIPELINE);
+    let (given, answered) = watch::channel(0);
     let mut reader = Reader::new(from);
     let written = {
-        let mut reading = std::pin::pin!(read(&mut reader, turns, &remote, &browser));
-        let mut writing = std::pin::pin!(write(to, order));
+        let mut reading = std::pin::pin!(read(&mut reader, turns, answered, &remote, &browser));
+        let mut writing = std::pin::pin!(write(to, order, given));
         tokio::select! {
             written = &mut writing => written,
             // After the last request its answer follows; a broken connection shows in the writing.
@@ -115,9 +117,11 @@ async fn is_reset<S: AsyncRead + AsyncWrite + Unpin>(reader: &mut Reader<ReadHal
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     reader: &mut Reader<ReadHalf<S>>,
     turns: mpsc::Sender<Turn>,
+    mut answered: watch::Receiver<u64>,
     remote: &Rc<Remote>,
     browser: &Browser,
 ) {
+    let (mut asked, mut after_change) = (0, false);
     loop {
         let head = match timeout(IDLE_TIME, reader.request()).await {
             Ok(Ok(Some(head))) => head,
@@ -130,6 +134,15 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
         let Some(request) = request(head, browser) else {
             return drop(turns.send(Turn::Refused(StatusCode::BAD_REQUEST)).await);
         };
+        if !request.fits() {
+            let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return drop(turns.send(Turn::Refused(too_large)).await);
+        }
+        let is_change = !request.method.is_safe();
+        if (is_change || after_change) && answered.wait_for(|&answered| answered == asked).await.is_err() {
+            return;
+        }
+        (asked, after_change) = (asked + 1, is_change);
         let (parts, upload) = mpsc::channel(PARTS);
         let upload = (request.body != Length::Nothing).then_some(upload);
         let (asking, id, priority) = (remote.clone(), browser.id, request.priority);
@@ -194,6 +207,7 @@ fn request(head: RequestHead, browser: &Browser) -> Option<Request> {
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     mut to: WriteHalf<S>,
     mut order: mpsc::Receiver<Turn>,
+    given: watch::Sender<u64>,
 ) -> Result<WriteHalf<S>, Stopped> {
     let written = |result: std::io::Result<()>| result.map_err(|_| Stopped::Browser);
     while let Some(turn) = order.recv().await {
@@ -212,6 +226,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
                 if !keep {
                     return Ok(to);
                 }
+                given.send_modify(|answers| *answers += 1);
             }
         }
         written(to.flush().await)?;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, HOST};
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method, Response, StatusCode};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -33,7 +33,7 @@ const HEADER_LIST: u32 = 64 * 1024;
 const SEND_BUFFER: usize = 64 * 1024;
 /// Parts of a request's body that wait for the ground side.
 const PARTS: usize = 4;
-/// Time without a request after which a connection is closed.
+/// Time without a request after which a connection is closed, and without room for an answer after which the answer is.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
 /// Most changes of priority that are kept for future requests.
@@ -119,6 +119,12 @@ async fn exchange(
     let Some(request) = translated(head, &body, browser) else {
         return respond.send_reset(Reason::PROTOCOL_ERROR);
     };
+    if !request.fits() {
+        let mut refused = Response::new(());
+        *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let _ = respond.send_response(refused, true);
+        return;
+    }
     let is_head = request.method == Method::HEAD;
     let upload: Option<Upload> = (request.body != Length::Nothing).then(|| {
         let (parts, upload) = mpsc::channel(PARTS);
@@ -167,8 +173,8 @@ async fn send(sending: &mut SendStream<Bytes>, mut answer: Answer, ends: bool) -
         let Some(mut bytes) = next else { break };
         while !bytes.is_empty() {
             sending.reserve_capacity(bytes.len());
-            let capacity = poll_fn(|cx| sending.poll_capacity(cx)).await;
-            let capacity = capacity.ok_or(Broken)?.map_err(|_| Broken)?;
+            let capacity = timeout(IDLE_TIME, poll_fn(|cx| sending.poll_capacity(cx))).await;
+            let capacity = capacity.map_err(|_| Broken)?.ok_or(Broken)?.map_err(|_| Broken)?;
             let part = bytes.split_to(capacity.min(bytes.len()));
             sending.send_data(part, false).map_err(|_| Broken)?;
         }

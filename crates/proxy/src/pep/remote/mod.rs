@@ -30,6 +30,9 @@ use wirepaint_pep_model::Policy;
 /// Bytes of a request's body that the ground side takes before it gives credit.
 pub const BODY_WINDOW: u32 = 64 * 1024;
 
+/// How long an answer that was sent ahead waits for its request, in ns: the longest visits take 20 minutes.
+const AHEAD_TIME: u64 = 30 * 60 * 1_000_000_000;
+
 /// Most closed answers that are remembered one by one: as many as the ground side has under way.
 const CLOSED: usize = 8 * 1024;
 
@@ -212,14 +215,17 @@ impl Remote {
         (!is_closed).then(|| streams.entry(stream).or_default())
     }
 
-    /// Drops what was sent ahead for a user's earlier page.
-    fn forget_ahead(&self, user: Ipv4Addr) {
-        let of_user =
-            |state: &Stream| state.promise.as_ref().is_some_and(|promise| *promise.user.ip() == user);
+    /// Drops what was sent ahead and is too old, and for this user's earlier page.
+    fn forget_ahead(&self, user: Option<Ipv4Addr>) {
+        let since = self.records.now().saturating_sub(AHEAD_TIME);
+        let is_stale = |state: &Stream| {
+            let promise = state.promise.as_ref();
+            promise.is_some_and(|promise| state.promised < since || Some(*promise.user.ip()) == user)
+        };
         let streams = self.streams.borrow();
         let stale: Vec<u32> = streams
             .iter()
-            .filter(|(_, state)| !state.is_wanted && !state.is_dropped && of_user(state))
+            .filter(|(_, state)| !state.is_wanted && !state.is_dropped && is_stale(state))
             .map(|(&stream, _)| stream)
             .collect();
         drop(streams);
