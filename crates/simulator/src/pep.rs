@@ -10,8 +10,8 @@
 //! ([`ahead`]). Frames of answers go over the inner connections in the order of the scheduler ([`line`]).
 //!
 //! What is sent ahead and not asked for takes at most a quarter of `buffer_bytes` at the remote side, one answer half of
-//! that: the ground side sends no more until the browser asks for some of it. When a user turns to another page, both sides forget what was not
-//! asked for. Sizes, limits and choices are those of the testbed's proxy (`crates/proxy`).
+//! that: the ground side sends no more until the browser asks for some of it. When a user turns to another page, both
+//! sides forget what was not asked for. Sizes, limits and choices are those of the testbed's proxy (`crates/proxy`).
 //!
 //! - DEVIATION: the ground side begins to fetch ahead while such answers take less than that quarter at both sides
 //!   together; the real one begins at once and reads no more.

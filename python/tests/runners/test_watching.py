@@ -53,8 +53,8 @@ class Load(Watching):
             self._devtools.close()
 
 
-def navigated(loader: str, frame: str = FRAME) -> tuple[str, dict[str, Any]]:
-    return "Page.frameNavigated", {"frame": {"id": frame, "loaderId": loader}}
+def navigated(loader: str, frame: str = FRAME, url: str = "https://a.test/") -> tuple[str, dict[str, Any]]:
+    return "Page.frameNavigated", {"frame": {"id": frame, "loaderId": loader, "url": url}}
 
 
 def loaded(loader: str) -> tuple[str, dict[str, Any]]:
@@ -68,6 +68,7 @@ def loaded(loader: str) -> tuple[str, dict[str, Any]]:
         ([navigated("first"), navigated("second"), loaded("second")], (True, "second")),
         ([navigated("first"), loaded("first")], (True, "first")),
         ([loaded("first")], (True, "first")),
+        ([navigated("blank", url="about:blank"), loaded("blank")], (False, "first")),
         ([navigated("first"), navigated("inner", "G"), loaded("inner")], (False, "first")),
     ],
 )

@@ -125,6 +125,7 @@ def test_about_at_every_point_is_not_saved_by_the_mean() -> None:
     assert about(11.2, 11.3, 11.2).word == "not reproduced"
     assert about(10.5, 11.2, 10.5).word == "undecided"
     assert about(8.0, 8.1, 8.0).ours == "a: from 8.03 at x = 2 to 10; accepted 9 to 11"
+    assert about().ours == "1 of its 2 points have no value"
     with pytest.raises(ValidationError, match="at_every_point"):
         judged(rows({1: EQUAL}, {1: EQUAL}), "more", at_every_point=True)
 

@@ -276,6 +276,9 @@ def _about_each(claim: Claim, sweep: Sweep, rows: pl.DataFrame) -> tuple[Word, s
         words.add(_lies_between(interval, low, high))
         at = ", ".join(f"{key} = {value}" for key, value in zip(over, point, strict=True))
         found.append((interval.value, at))
+    asked = _needed(claim, sweep, pl.DataFrame(sweep.points())).select(over).unique().height
+    if len(found) < asked:
+        return _not_comparable(f"{asked - len(found)} of its {asked} points have no value")
     order: tuple[Word, ...] = ("not reproduced", "undecided", "reproduced")
     (least, at), (most, _) = min(found), max(found)
     text = f"{claim.first}: from {_number(least)} at {at} to {_number(most)}"

@@ -10,6 +10,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use wirepaint_pep_model::is_text;
 use wirepaint_run::Compression;
 
 /// Level of each coding: what web servers use for answers that they make on the way.
@@ -147,22 +148,8 @@ impl Decoder {
 
 /// True for an answer that is worth compressing: its origin did not, and its type is text.
 pub fn is_compressible(head: &AnswerHead) -> bool {
-    const TYPES: [&str; 8] = [
-        "application/javascript",
-        "application/json",
-        "application/manifest+json",
-        "application/wasm",
-        "application/x-javascript",
-        "application/xhtml+xml",
-        "application/xml",
-        "image/svg+xml",
-    ];
-    let kind = head.field("content-type").unwrap_or("").split(';').next().unwrap_or("").trim();
-    let kind = kind.to_ascii_lowercase();
     let plain = head.field("content-encoding").is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
-    plain
-        && head.status != StatusCode::PARTIAL_CONTENT
-        && (kind.starts_with("text/") || TYPES.contains(&kind.as_str()))
+    plain && head.status != StatusCode::PARTIAL_CONTENT && is_text(head.field("content-type").unwrap_or(""))
 }
 
 #[cfg(test)]

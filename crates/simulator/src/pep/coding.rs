@@ -2,6 +2,7 @@
 
 use crate::visited::Visited;
 use wirepaint_page_model::page::{Kind, Resource};
+use wirepaint_pep_model::is_text;
 use wirepaint_run::Compression;
 
 /// An answer's bytes, as the server sends them and as they cross the inner connections.
@@ -93,22 +94,6 @@ fn shares(kind: Kind) -> [u64; 3] {
         Kind::Js => [327, 284, 318],
         _ => [261, 228, 259],
     }
-}
-
-/// The testbed's types.
-fn is_text(content_type: &str) -> bool {
-    const TYPES: [&str; 8] = [
-        "application/javascript",
-        "application/json",
-        "application/manifest+json",
-        "application/wasm",
-        "application/x-javascript",
-        "application/xhtml+xml",
-        "application/xml",
-        "image/svg+xml",
-    ];
-    let name = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    name.starts_with("text/") || TYPES.contains(&name.as_str())
 }
 
 #[cfg(test)]

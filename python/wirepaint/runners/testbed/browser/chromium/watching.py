@@ -18,6 +18,7 @@ QUIET_S = 0.5
 """A visit ends when the network has been silent for this long after the load event."""
 STALLED_S = 3.0
 """After the load event, a request without a byte for this long is cut off (long polls, streams)."""
+BLANK = "about:blank"
 LATE_S = 15.0
 """The longest wait for late objects after the load event."""
 
@@ -42,7 +43,7 @@ class Watching(ABC):
         call = self._devtools.call
         call("Target.setDiscoverTargets", {"discover": True})
         call("Browser.setDownloadBehavior", {"behavior": "deny"})
-        target = call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        target = call("Target.createTarget", {"url": BLANK})["targetId"]
         self._targets.add(target)
         self._frame = target  # Chromium gives a page's main frame the id of its target.
         session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
@@ -141,7 +142,9 @@ class Watching(ABC):
             case "Page.lifecycleEvent":
                 self._milestones.setdefault((params["loaderId"], params["name"]), params["timestamp"])
             case "Page.frameNavigated" if params["frame"]["id"] == self._frame:
-                self._loader = params["frame"]["loaderId"]
+                # The page that the browser opened with has a load event, too.
+                if params["frame"]["url"] != BLANK:
+                    self._loader = params["frame"]["loaderId"]
             case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
                 self._attached(params["targetInfo"]["type"], params["sessionId"])
             case "Target.targetCreated":
