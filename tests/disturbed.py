@@ -17,7 +17,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from wirepaint.runners.testbed.host import Counters, Witness
-from wirepaint.runners.testbed.validity import FEW_TICKS_S, FOREIGN_SHARE, STEAL_SHARE
+from wirepaint.runners.testbed.validity import FEW_TICKS_S, FOREIGN_SHARE
 
 OF_THE_MACHINE = {
     "steal",
@@ -33,6 +33,8 @@ OF_THE_MACHINE = {
     "calibration",
 }
 """Checks of a visit that fail when others use the machine: a test without the mark ``timed`` allows them."""
+STOLEN_SHARE = 0.01
+"""Of the CPU time. A run bears more, for it is mostly waiting."""
 REPEATS = 2
 MOST_UNDECIDED = 3
 PATIENCE_S = 60.0
@@ -58,10 +60,10 @@ class Watch:
 
 
 def disturbance(counters: Counters) -> str | None:
-    """Causes of a suspect run (``validity``): CPU time that was stolen, or that others used."""
+    """CPU time that was stolen, or that others used, as ``validity`` asks of a run."""
     others = counters.tasks - counters.parts["tests"]
     for used, share, how in (
-        (counters.steal, STEAL_SHARE, "stolen"),
+        (counters.steal, STOLEN_SHARE, "stolen"),
         (others, FOREIGN_SHARE, "used by others"),
     ):
         if used > max(share * counters.total, FEW_TICKS_S):

@@ -278,7 +278,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_off("packets", 5.0), "calibration", "note", "what 15 packets"),
     (_off("bit/s", None), "calibration", "suspect", "what nothing"),
     (lambda o: o.summaries["probe"].update(lost=7), "probe", "suspect", "7 samples"),
-    (lambda o: setattr(o, "counters", v.counters(steal=0.03)), "steal", "suspect", "1.5 %"),
+    (lambda o: setattr(o, "counters", v.counters(steal=0.06)), "steal", "suspect", "6.0 %"),
     (lambda o: setattr(o, "counters", v.counters(tasks=1.6)), "foreign_cpu", "suspect", "50 %"),
     (
         lambda o: setattr(o, "counters", v.counters(tasks=1.6, others=(("cargo", 0.8), ("node", 0.1)))),

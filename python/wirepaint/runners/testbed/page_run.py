@@ -178,33 +178,36 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             verb = ["light", f"--client-namespace={CLIENT_FD}", f"--ca-spki-sha256={trusted}", "--waits"]
             namespace = inside[light_users[0]["name"]]
             start("light", verb, extra_fds={CLIENT_FD: namespace}, listens=True, nice=_NICE).wait_ready()
-        visiting.origin = time.monotonic_ns()
+        traffic = None
         own = [flow for flow in run["flows"] if flow not in of_tool]
         if own:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
             traffic = start("flows", verb, paths.far, extra_fds={CLIENT_FD: inside["client"]})
+        pids = {name: part.pid for name, part in parts.items()} | proxies.pids
+        watched = pids | captures.pids
+
+        def spent_s() -> float:
+            return visiting.spent_s() + (tool.spent_s() if tool is not None else 0.0)
+
+        witness, of_loads = host.Witness(watched, spent_s), host.Witness(watched, spent_s)
+        visiting.origin = time.monotonic_ns() + loading.BEFORE_NS
+        if traffic is not None:
             visiting.origin = run["epoch_ns"] + traffic.wait_ready()["begin"]
         origin = visiting.origin - run["epoch_ns"]
         if tool is not None:
             tool.begin(visiting.origin)
         if run["flows"]:
             begin_changes(origin)
-        pids = {name: part.pid for name, part in parts.items()} | proxies.pids
-        watched = pids | captures.pids
 
         def disturb() -> None:
             if not run["flows"]:
                 begin_changes(time.monotonic_ns() - run["epoch_ns"])
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
-        def spent_s() -> float:
-            return visiting.spent_s() + (tool.spent_s() if tool is not None else 0.0)
-
-        witness = host.Witness(watched, spent_s)
         if visits:
             if light_users:
                 parts["light"].tell(str(origin))
-            of_load = visiting.carry_out(host.Witness(watched, spent_s), disturb, look)
+            of_load = visiting.carry_out(of_loads, disturb, look)
             loads = visiting.loads()
             counters = witness.stop(sum(load.cpu_s for load in loads))
         else:
