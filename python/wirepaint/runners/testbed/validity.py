@@ -30,8 +30,8 @@ LATENESS_MAX_NS = 5_000_000
 LATENESS_MAX_SHARE = 0.05
 """Of the path's round trip, where this is more."""
 STOLEN_SHARE = 0.03
-"""Of the load's time, over all CPUs together. Measured (benches/stolen.py): on the judged pages a stolen second
-lengthens a page load by 0.65 s. So this is 2 % of the page load time, the margin of compare."""
+"""Of the load's time, over all CPUs together. On the judged pages a stolen second lengthens a page load by
+0.65 s (benches/stolen.py). So this is 2 % of the page load time, the margin of compare."""
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
