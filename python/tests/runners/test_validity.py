@@ -278,7 +278,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_off("packets", 5.0), "calibration", "note", "what 15 packets"),
     (_off("bit/s", None), "calibration", "suspect", "what nothing"),
     (lambda o: o.summaries["probe"].update(lost=7), "probe", "suspect", "7 samples"),
-    (lambda o: setattr(o, "counters", v.counters(steal=0.06)), "steal", "suspect", "6.0 %"),
+    (lambda o: setattr(o, "counters", v.counters(steal=0.08)), "steal", "suspect", "8.0 %"),
     (lambda o: setattr(o, "counters", v.counters(tasks=1.6)), "foreign_cpu", "suspect", "50 %"),
     (
         lambda o: setattr(o, "counters", v.counters(tasks=1.6, others=(("cargo", 0.8), ("node", 0.1)))),
@@ -382,6 +382,15 @@ def test_a_parallel_connection_may_resume_the_session_of_the_first(tmp_path: Pat
     observed.load.netlog.connections.append(v.connection(30, 4001, opened=60, resumed=True, requests=0))
     observed.records.append(v.server_record(port=4001, accepted=80))
     assert observed.check(tmp_path) == []
+
+
+@pytest.mark.parametrize(("browser", "steal", "found"), [(0.4, 0.07, 0), (0.9, 0.05, 1), (0.0, 0.12, 1)])
+def test_a_page_that_waits_for_the_network_bears_more_stolen_time(
+    tmp_path: Path, browser: float, steal: float, found: int
+) -> None:
+    observed = Observed()
+    observed.counters = v.counters(browser=browser, steal=steal)
+    assert [reason["check"] for reason in observed.check(tmp_path)] == ["steal"] * found
 
 
 def test_a_stopped_browser_is_suspect(tmp_path: Path) -> None:

@@ -30,8 +30,11 @@ LATENESS_MAX_NS = 5_000_000
 LATENESS_MAX_SHARE = 0.05
 """Of the path's round trip, where this is more."""
 STOLEN_SHARE = 0.03
-"""Of the load's time, over all CPUs together. On the judged pages a stolen second lengthens a page load by
-0.65 s (benches/stolen.py). So this is 2 % of the page load time, the margin of compare."""
+"""Of the load's time, over all CPUs together, where browsers keep a CPU busy all the time. There a stolen second
+lengthens a page load by up to 0.65 s (benches/stolen.py): this is 2 %, the margin of compare."""
+LEAST_BUSY = 0.3
+"""A page that waits for the network bears more. Browsers are taken to compute for at least this share of the
+load's time, as no more than a tenth of it was seen stolen."""
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
@@ -523,9 +526,10 @@ def _machine(counters: Counters) -> Iterator[Reason]:
         found = f"a process of the browser was stopped for {counters.browser_stopped * 1000:.0f} ms"
         yield Reason("browser_pause", "suspect", found, "never")
     stolen, foreign = counters.steal / counters.duration, counters.foreign / counters.total
-    if stolen > STOLEN_SHARE and counters.steal > FEW_TICKS_S:
+    borne = STOLEN_SHARE / min(max(counters.browser / counters.duration, LEAST_BUSY), 1)
+    if stolen > borne and counters.steal > FEW_TICKS_S:
         found = f"CPUs were stolen for {100 * stolen:.1f} % of the load"
-        yield Reason("steal", "suspect", found, f"at most {100 * STOLEN_SHARE:.0f} %")
+        yield Reason("steal", "suspect", found, f"at most {100 * borne:.1f} %")
     if foreign > FOREIGN_SHARE and counters.foreign > FEW_TICKS_S:
         found = f"{100 * foreign:.0f} % of the CPU time used by others{_named(counters)}"
         yield Reason("foreign_cpu", "suspect", found, f"at most {100 * FOREIGN_SHARE:.0f} %")
