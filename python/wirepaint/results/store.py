@@ -66,7 +66,7 @@ ELSEWHERE = 0
 """Number of an attempt whose begin is not in the journal."""
 _BATCH_S = 1.0
 _LONGEST_BATCH_S, _OF_TIME = 10.0, 0.1
-"""Of runs without folders: a tenth of the time so far. Parquet takes as long for few rows as for thousands."""
+"""Of runs without folders: a tenth of the time so far. Parquet takes as long for few rows as for many."""
 _LOADS = ["run_key", "page_load_time"]
 _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
     manifest.EVALUATION,

@@ -30,7 +30,7 @@ LATENESS_MAX_NS = 5_000_000
 LATENESS_MAX_SHARE = 0.05
 """Of the path's round trip, where this is more."""
 STOLEN_SHARE = 0.03
-"""Of the load's time, over all CPUs together, where browsers keep a CPU busy all the time. There a stolen second
+"""Of the load's time, over all CPUs together, where browsers always keep a CPU busy. There a stolen second
 lengthens a page load by up to 0.65 s (benches/stolen.py): this is 2 %, the margin of compare."""
 LEAST_BUSY = 0.3
 """A page that waits for the network bears more. Browsers are taken to compute for at least this share of the
