@@ -60,7 +60,7 @@ class Watch:
 
 
 def disturbance(counters: Counters) -> str | None:
-    """CPU time that was stolen, or that others used, as ``validity`` asks of a run."""
+    """CPU time that was stolen, or that others used."""
     others = counters.tasks - counters.parts["tests"]
     for used, share, how in (
         (counters.steal, STOLEN_SHARE, "stolen"),

@@ -384,7 +384,10 @@ def test_a_parallel_connection_may_resume_the_session_of_the_first(tmp_path: Pat
     assert observed.check(tmp_path) == []
 
 
-@pytest.mark.parametrize(("browser", "steal", "found"), [(0.4, 0.07, 0), (0.9, 0.05, 1), (0.0, 0.12, 1)])
+@pytest.mark.parametrize(
+    ("browser", "steal", "found"),
+    [(0.4, 0.07, 0), (0.9, 0.05, 1), (0.1, 0.09, 0), (0.1, 0.12, 1), (0.0, 0.05, 1)],
+)
 def test_a_page_that_waits_for_the_network_bears_more_stolen_time(
     tmp_path: Path, browser: float, steal: float, found: int
 ) -> None:

@@ -96,8 +96,9 @@ class Store:
         self._loads: dict[str, float] | None = None
         """Page load times of runs without traces, in ms; read when the first is asked for."""
         self._batch: float | None = None
-        self._batches_since = 0.0
         """When the batch of runs began; None if each run is stored by itself."""
+        self._batches_since = 0.0
+        """When the first batch began."""
         for run in plan.runs.first_of_each():
             names.run_key(run.key, str(plan.path))
             names.network(run.network.name, str(plan.path))

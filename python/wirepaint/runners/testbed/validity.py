@@ -34,7 +34,7 @@ STOLEN_SHARE = 0.03
 lengthens a page load by up to 0.65 s (benches/stolen.py): this is 2 %, the margin of compare."""
 LEAST_BUSY = 0.3
 """A page that waits for the network bears more. Browsers are taken to compute for at least this share of the
-load's time, as no more than a tenth of it was seen stolen."""
+load's time, as no more than a tenth of it was seen stolen; where there are none, for all of it."""
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
@@ -526,7 +526,8 @@ def _machine(counters: Counters) -> Iterator[Reason]:
         found = f"a process of the browser was stopped for {counters.browser_stopped * 1000:.0f} ms"
         yield Reason("browser_pause", "suspect", found, "never")
     stolen, foreign = counters.steal / counters.duration, counters.foreign / counters.total
-    borne = STOLEN_SHARE / min(max(counters.browser / counters.duration, LEAST_BUSY), 1)
+    busy = counters.browser / counters.duration
+    borne = STOLEN_SHARE / (min(max(busy, LEAST_BUSY), 1) if busy else 1)
     if stolen > borne and counters.steal > FEW_TICKS_S:
         found = f"CPUs were stolen for {100 * stolen:.1f} % of the load"
         yield Reason("steal", "suspect", found, f"at most {100 * borne:.1f} %")
