@@ -210,7 +210,7 @@ class Store:
         if self._batch is None:
             self._write_rows()
         so_far = time.monotonic() - self._batches_since
-        self._next_batch(min(max(_BATCH_S, _OF_TIME * so_far), _LONGEST_BATCH_S))
+        self._next_batch(min(_OF_TIME * so_far, _LONGEST_BATCH_S))
 
     def is_thin(self, key: str) -> bool:
         """Whether the trace of a done run was not kept."""
@@ -287,8 +287,8 @@ class Store:
             raise
         self._end_batch()
 
-    def _next_batch(self, length_s: float = _BATCH_S) -> None:
-        if self._batch is not None and time.monotonic() > self._batch + length_s:
+    def _next_batch(self, length_s: float = 0.0) -> None:
+        if self._batch is not None and time.monotonic() > self._batch + max(length_s, _BATCH_S):
             self._end_batch()
             self._begin_batch()
 
