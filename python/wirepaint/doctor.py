@@ -388,5 +388,5 @@ def _steal(before: list[int]) -> Finding:
     spent = [now - then for now, then in zip(_cpu_times(), before, strict=True)]
     share = spent[7] / max(sum(spent[:8]), 1)
     is_calm = share * (os.cpu_count() or 1) <= STOLEN_SHARE
-    remedy = "" if is_calm else "Other guests take the processor; runs will be suspect."
+    remedy = "" if is_calm else "Other guests take the processor; pages that compute much will be suspect."
     return Finding("steal", "ok" if is_calm else "note", f"{100 * share:.1f} % of the CPU time", remedy)
